@@ -1,0 +1,270 @@
+package fabric
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// DefaultTimeout is how long a call may move nothing.
+	DefaultTimeout = 30 * time.Second
+	// NoTimeout lets a call wait for ever; the heartbeat and Abort still end it.
+	NoTimeout time.Duration = -1
+	// DefaultGroup is the name of a group that was given none.
+	DefaultGroup = "default"
+)
+
+// Options are what a Collective adds to its Transport.
+type Options struct {
+	Group   string        // name, for errors; "" is DefaultGroup
+	Timeout time.Duration // without progress; 0 is DefaultTimeout, NoTimeout is none
+	Arbiter Arbiter       // settles the group's one cause; nil: this rank's first failure is it
+	Logger  *slog.Logger  // nil is slog.Default()
+}
+
+// Collective is an engine's face on a Transport. It checks arguments, numbers calls, keeps one in flight, applies the
+// deadline, keeps the first cause and records the last calls, the same for every path.
+//
+// A call blocks until it is done and its buffers are the caller's again, or the group has failed. It ends by the other
+// ranks' calls, by Options.Timeout without progress, by the heartbeat's verdict or by Abort. Every error is an *OpError;
+// ErrInvalid, ErrUnsupported and ErrClosed mean that nothing moved, every other that the group has ended. One goroutine
+// calls at a time: a second one gets ErrInvalid at once. Abort, Check, Records, Progress and Stats are for any goroutine.
+type Collective struct {
+	t           Transport
+	o           Options
+	rank, world int
+
+	inFlight atomic.Bool
+	closed   atomic.Bool
+	call     Call
+	pending  Pending
+	handle   atomic.Uint64 // which Begin the call in flight belongs to
+	driven   atomic.Bool   // a Started's Wait or Poll is in progress
+
+	seq              uint64   // last one used of the group
+	sendSeq, recvSeq []uint64 // last ones used of each ordered pair
+
+	causeMu sync.Mutex
+	cause   atomic.Pointer[Cause]
+
+	recorder recorder
+	now      progress
+	stats    struct{ calls, failed, refused, bytes, ns atomic.Uint64 }
+}
+
+// progress is the call in flight as other goroutines see it.
+type progress struct {
+	op    atomic.Uint32
+	seq   atomic.Uint64
+	bytes atomic.Int64
+	peer  atomic.Int64
+	begun atomic.Int64
+}
+
+// New puts a Collective on t, which it owns from then on.
+func New(t Transport, o Options) *Collective {
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Group == "" {
+		o.Group = DefaultGroup
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	world := t.World()
+	return &Collective{t: t, o: o, rank: t.Rank(), world: world, sendSeq: make([]uint64, world), recvSeq: make([]uint64, world),
+		recorder: recorder{epoch: time.Now()}}
+}
+
+// Rank is this rank, 0 to World-1.
+func (c *Collective) Rank() int { return c.rank }
+
+// World is the number of ranks.
+func (c *Collective) World() int { return c.world }
+
+// Ordered says whether this path combines in rank order, and so gives identical bits on all ranks.
+func (c *Collective) Ordered() bool { return c.t.Ordered() }
+
+// Alloc gives n bytes that this path moves in place; Close them when no call uses them. Other memory works as well and
+// may be copied.
+func (c *Collective) Alloc(n int) (Memory, error) {
+	if n < 0 {
+		return nil, c.refuse("alloc", Invalidf("alloc of %d bytes; at least 0 is needed", n))
+	}
+	return c.t.Alloc(n)
+}
+
+// Started is a call begun with Begin.
+type Started struct {
+	c      *Collective
+	handle uint64
+}
+
+// Begin starts any call and never blocks; the call and its buffers belong to the path until Wait or Poll has said that
+// it is done. ErrInvalid when one is in flight.
+func (c *Collective) Begin(call Call) (Started, error) {
+	if err := c.begin(&call); err != nil {
+		return Started{}, err
+	}
+	return Started{c, c.handle.Load()}, nil
+}
+
+// Wait blocks until the call is done and gives its error.
+func (s Started) Wait() error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.c.driven.Store(false)
+	return s.c.wait()
+}
+
+// Poll makes progress without blocking. After done the call has ended, and err is its error.
+func (s Started) Poll() (done bool, err error) {
+	if err := s.enter(); err != nil {
+		return true, err
+	}
+	defer s.c.driven.Store(false)
+	done, err = s.c.pending.Poll()
+	if err != nil || done {
+		return true, s.c.end(err)
+	}
+	return false, nil
+}
+
+// enter lets one goroutine at a time drive the call that s began.
+func (s Started) enter() error {
+	if s.c == nil {
+		return Invalidf("a Started of no Begin")
+	}
+	if !s.c.driven.CompareAndSwap(false, true) {
+		return s.c.refuse("wait", Invalidf("another goroutine is waiting for this call"))
+	}
+	if !s.c.inFlight.Load() || s.handle != s.c.handle.Load() {
+		s.c.driven.Store(false)
+		return s.c.refuse("wait", Invalidf("this call was already waited for"))
+	}
+	return nil
+}
+
+func (c *Collective) do(call *Call) error {
+	if err := c.begin(call); err != nil {
+		return err
+	}
+	return c.wait()
+}
+
+func (c *Collective) begin(call *Call) error {
+	if !c.inFlight.CompareAndSwap(false, true) {
+		return c.refuse(call.Op.String(), Invalidf("a call of this group is in flight (%v seq %d); wait for it, or use another group",
+			Op(c.now.op.Load()), c.now.seq.Load()))
+	}
+	if err := c.ready(); err != nil {
+		c.inFlight.Store(false)
+		return c.refuse(call.Op.String(), err)
+	}
+	if cause := c.failure(); cause != nil {
+		c.inFlight.Store(false)
+		return c.opError(call.Op.String(), 0, cause, nil)
+	}
+	if err := check(call, c.rank, c.world); err != nil {
+		c.inFlight.Store(false)
+		return c.refuse(call.Op.String(), err)
+	}
+	c.handle.Add(1)
+	c.call = *call
+	c.number(&c.call)
+	at := c.recorder.now()
+	c.recorder.begin(&c.call, at)
+	c.publish(at)
+	var err error
+	if c.pending, err = c.t.Begin(&c.call); err != nil {
+		return c.end(err)
+	}
+	c.recorder.queued(c.recorder.now())
+	return nil
+}
+
+func (c *Collective) wait() error { return c.end(c.pending.Wait(c.o.Timeout)) }
+
+func (c *Collective) ready() error {
+	if c.closed.Load() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// number gives the call its place in the group's or the pair's sequence.
+func (c *Collective) number(call *Call) {
+	if call.Class == Group {
+		c.seq++
+		call.Seq, call.FromSeq = c.seq, c.seq
+		return
+	}
+	if call.Sends() {
+		c.sendSeq[call.Peer]++
+		call.Seq = c.sendSeq[call.Peer]
+	}
+	if call.Receives() {
+		c.recvSeq[call.From]++
+		call.FromSeq = c.recvSeq[call.From]
+	}
+}
+
+func (c *Collective) publish(at int64) {
+	c.now.seq.Store(c.call.shownSeq())
+	c.now.bytes.Store(int64(c.call.Bytes))
+	c.now.peer.Store(int64(c.call.shownPeer()))
+	c.now.begun.Store(at)
+	c.now.op.Store(uint32(c.call.Op))
+}
+
+// end closes the books on the call in flight, whatever became of it.
+func (c *Collective) end(err error) error {
+	at := c.recorder.now()
+	if err == nil {
+		c.recorder.end(Done, at)
+		c.stats.calls.Add(1)
+		c.stats.bytes.Add(uint64(c.call.Bytes))
+		c.stats.ns.Add(uint64(at - c.now.begun.Load()))
+	} else {
+		c.recorder.end(Failed, at)
+		c.stats.failed.Add(1)
+		err = c.fail(c.call.Op.String(), c.call.shownSeq(), err)
+	}
+	c.now.op.Store(0)
+	c.call, c.pending = Call{}, nil
+	c.inFlight.Store(false)
+	return err
+}
+
+// Check gives the group's cause as an error, nil while it is healthy. It never blocks.
+func (c *Collective) Check() error {
+	if cause := c.failure(); cause != nil {
+		return c.opError("check", 0, cause, nil)
+	}
+	return nil
+}
+
+// Progress is what this rank is doing now.
+func (c *Collective) Progress() Progress {
+	p := Progress{Op: Op(c.now.op.Load()), Peer: -1, Calls: c.stats.calls.Load()}
+	if p.Op == 0 {
+		return p
+	}
+	p.Class, p.Seq, p.Bytes, p.Peer = p.Op.Class(), c.now.seq.Load(), int(c.now.bytes.Load()), int(c.now.peer.Load())
+	p.Age = time.Duration(c.recorder.now() - c.now.begun.Load())
+	p.Waiting = c.t.Waiting()
+	return p
+}
+
+// Records copies the last RecordSlots calls, oldest first.
+func (c *Collective) Records() []Record { return c.recorder.records() }
+
+// Stats reads the counters.
+func (c *Collective) Stats() Stats {
+	return Stats{Calls: c.stats.calls.Load(), Failed: c.stats.failed.Load(), Refused: c.stats.refused.Load(),
+		Bytes: c.stats.bytes.Load(), CallNs: c.stats.ns.Load(), Transport: c.t.Stats()}
+}

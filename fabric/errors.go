@@ -1,0 +1,152 @@
+package fabric
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// The sentinels: every error of this module is one of them, reached with errors.Is. contract.md says what each means.
+var (
+	ErrInvalid      error = &sentinel{text: "invalid"}
+	ErrUnsupported  error = &sentinel{text: "unsupported", is: errors.ErrUnsupported}
+	ErrMismatch     error = &sentinel{text: "mismatch"}
+	ErrDesync       error = &sentinel{text: "desync"}
+	ErrPeerFailed   error = &sentinel{text: "peer failed"}
+	ErrTimeout      error = &sentinel{text: "timeout", is: os.ErrDeadlineExceeded}
+	ErrAborted      error = &sentinel{text: "aborted"}
+	ErrUnauthorized error = &sentinel{text: "unauthorized"}
+	ErrClosed       error = &sentinel{text: "closed", is: os.ErrClosed}
+)
+
+type sentinel struct {
+	text string
+	is   error // the standard library's own
+}
+
+func (s *sentinel) Error() string        { return s.text }
+func (s *sentinel) Is(target error) bool { return s.is != nil && target == s.is }
+
+// Scope is the largest thing that is broken after an error.
+type Scope uint8
+
+const (
+	ScopeCall  Scope = iota + 1 // nothing moved: go on
+	ScopeGroup                  // every later call returns the same cause: close and reopen
+)
+
+func (s Scope) String() string {
+	if s == ScopeCall {
+		return "call"
+	}
+	return "group"
+}
+
+// Cause is why a group ended. Kind, Peer, From and Text are the same on every rank.
+type Cause struct {
+	Kind error  // a sentinel
+	Peer int    // the rank at fault; -1 when none
+	From int    // the rank that reported it first; -1 while only this rank knows
+	Part uint32 // of the call, where one is known
+	Text string // what is known
+	Err  error  // what this rank's own system said; never travels
+}
+
+func (c *Cause) Error() string {
+	if c.Text == "" {
+		return c.Kind.Error()
+	}
+	return c.Kind.Error() + ": " + c.Text
+}
+
+// Unwrap gives the sentinel, and the system's error where there is one.
+func (c *Cause) Unwrap() []error {
+	if c.Err == nil {
+		return []error{c.Kind}
+	}
+	return []error{c.Kind, c.Err}
+}
+
+// CauseOf finds the Cause in err; an error without one becomes ErrAborted with its text.
+func CauseOf(err error) *Cause {
+	var c *Cause
+	if errors.As(err, &c) {
+		return c
+	}
+	return &Cause{Kind: ErrAborted, Peer: -1, From: -1, Text: err.Error(), Err: err}
+}
+
+// OpError is the error of every call: which operation of which rank ended, and why.
+type OpError struct {
+	Op    string // "all-gather"; lower-case verbs for the rest: "open", "close"
+	Path  string // "tcp"; empty where no path is involved
+	Group string
+	Rank  int    // me
+	Peer  int    // at fault, -1 when none
+	From  int    // who reported it first, -1 when nobody did
+	Seq   uint64 // 0 when the call was never numbered
+	Part  uint32
+	Err   error // the group's cause, or what is wrong with the call: a sentinel, wrapped with what is known
+	Local error // what this rank itself saw, when it differs
+}
+
+func (e *OpError) Error() string {
+	var b strings.Builder
+	b.WriteString("fabric: ")
+	b.WriteString(e.Op)
+	if e.Seq != 0 {
+		fmt.Fprintf(&b, " seq %d", e.Seq)
+	}
+	if e.Part != 0 {
+		fmt.Fprintf(&b, " part %d", e.Part)
+	}
+	fmt.Fprintf(&b, ", rank %d", e.Rank)
+	if e.Peer >= 0 {
+		fmt.Fprintf(&b, ", peer %d", e.Peer)
+	}
+	if e.Path != "" {
+		b.WriteString(" over " + e.Path)
+	}
+	if e.Group != "" && e.Group != DefaultGroup {
+		fmt.Fprintf(&b, " in group %q", e.Group)
+	}
+	b.WriteString(": " + e.Err.Error())
+	if e.Local != nil {
+		fmt.Fprintf(&b, " (this rank saw: %v)", e.Local)
+	}
+	return b.String()
+}
+
+func (e *OpError) Unwrap() error { return e.Err }
+
+// Timeout says whether the cause is ErrTimeout, as net.Error does.
+func (e *OpError) Timeout() bool { return errors.Is(e.Err, ErrTimeout) }
+
+// Scope says what is broken after this error.
+func (e *OpError) Scope() Scope {
+	for _, call := range []error{ErrInvalid, ErrUnsupported, ErrClosed} {
+		if errors.Is(e.Err, call) {
+			return ScopeCall
+		}
+	}
+	return ScopeGroup
+}
+
+// Invalidf is an ErrInvalid that says what is wrong: the thing, its value, its bound and what to do.
+func Invalidf(format string, args ...any) error {
+	return &wrapped{ErrInvalid, fmt.Sprintf(format, args...)}
+}
+
+// Unsupportedf is an ErrUnsupported that says what cannot and what would be needed.
+func Unsupportedf(format string, args ...any) error {
+	return &wrapped{ErrUnsupported, fmt.Sprintf(format, args...)}
+}
+
+type wrapped struct {
+	kind error
+	text string
+}
+
+func (w *wrapped) Error() string { return w.kind.Error() + ": " + w.text }
+func (w *wrapped) Unwrap() error { return w.kind }

@@ -1,0 +1,21 @@
+package sock
+
+import "time"
+
+// Use is what a connection is for; it decides its options.
+type Use uint8
+
+const (
+	// Control connections carry the heartbeat: TCP_USER_TIMEOUT ends one whose bytes stay unacknowledged.
+	Control Use = iota + 1
+	// Data connections have none: it would end a healthy group whose receiver is busy elsewhere.
+	Data
+)
+
+// The keepalive of both uses: a vanished host is found even when nothing is sent.
+const (
+	KeepIdle     = 30 * time.Second
+	KeepInterval = 10 * time.Second
+	KeepCount    = 6
+	UserTimeout  = 30 * time.Second // Control only
+)

@@ -1,0 +1,34 @@
+package fabric
+
+import "unsafe"
+
+// Number is a fixed-size number that Bytes can view. Use ~uint16 for f16 and bf16.
+type Number interface {
+	~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
+}
+
+// Bytes views a slice of numbers as its bytes, in the machine's order. Both share memory: nothing is copied, and the
+// view is worth as long as s is.
+func Bytes[T Number](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
+}
+
+// Memory is what Alloc gives: bytes that a path moves in place. The slice is worth until Close.
+type Memory interface {
+	Bytes() []byte
+	Close() error
+}
+
+func start(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
+
+func overlap(a, b []byte) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return false
+	}
+	return start(a) < start(b)+uintptr(len(b)) && start(b) < start(a)+uintptr(len(a))
+}
+
+func sameStart(a, b []byte) bool { return start(a) == start(b) }

@@ -1,0 +1,134 @@
+package fabric
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// RecordSlots is how many calls the flight recorder keeps.
+const RecordSlots = 256
+
+// State is how far a recorded call came.
+type State uint8
+
+const (
+	Running State = iota + 1
+	Done
+	Failed
+)
+
+func (s State) String() string {
+	switch s {
+	case Running:
+		return "running"
+	case Done:
+		return "done"
+	case Failed:
+		return "failed"
+	default:
+		return fmt.Sprintf("state(%d)", uint8(s))
+	}
+}
+
+// Record is one call as the flight recorder kept it.
+type Record struct {
+	Seq    uint64
+	Op     Op
+	Bytes  int
+	Peer   int // of a Pair call: whom it sends to, else whom it receives from; Broadcast: the root; -1 elsewhere
+	State  State
+	Begun  time.Time
+	Queued time.Duration // from Begun until the path had taken the call
+	Took   time.Duration // from Begun until the end; 0 while running
+}
+
+func (r Record) String() string {
+	s := fmt.Sprintf("%s seq %d, %d bytes", r.Op, r.Seq, r.Bytes)
+	if r.Peer >= 0 {
+		s += fmt.Sprintf(", peer %d", r.Peer)
+	}
+	return s + ", " + r.State.String()
+}
+
+// recorder is a ring of the last calls. Its mutex is contended by readers only: one call at a time writes.
+type recorder struct {
+	mu    sync.Mutex
+	epoch time.Time
+	slots [RecordSlots]slot
+	count uint64 // calls recorded so far
+}
+
+// slot holds times as nanoseconds since the recorder's epoch, so that writing one reads only the monotonic clock.
+type slot struct {
+	seq                  uint64
+	bytes                int
+	begun, queued, ended int64
+	peer                 int32
+	op                   Op
+	state                State
+}
+
+func (r *recorder) now() int64 { return int64(time.Since(r.epoch)) }
+
+func (r *recorder) begin(c *Call, at int64) {
+	r.mu.Lock()
+	s := &r.slots[r.count%RecordSlots]
+	r.count++
+	*s = slot{seq: c.shownSeq(), bytes: c.Bytes, begun: at, peer: int32(c.shownPeer()), op: c.Op, state: Running}
+	r.mu.Unlock()
+}
+
+func (r *recorder) queued(at int64) {
+	r.mu.Lock()
+	r.slots[(r.count-1)%RecordSlots].queued = at
+	r.mu.Unlock()
+}
+
+func (r *recorder) end(state State, at int64) {
+	r.mu.Lock()
+	s := &r.slots[(r.count-1)%RecordSlots]
+	s.state, s.ended = state, at
+	r.mu.Unlock()
+}
+
+// records copies the kept calls, oldest first.
+func (r *recorder) records() []Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(r.count, RecordSlots)
+	out := make([]Record, 0, n)
+	for i := r.count - n; i < r.count; i++ {
+		s := r.slots[i%RecordSlots]
+		rec := Record{Seq: s.seq, Op: s.op, Bytes: s.bytes, Peer: int(s.peer), State: s.state, Begun: r.epoch.Add(time.Duration(s.begun))}
+		if s.queued != 0 {
+			rec.Queued = time.Duration(s.queued - s.begun)
+		}
+		if s.ended != 0 {
+			rec.Took = time.Duration(s.ended - s.begun)
+		}
+		out = append(out, rec)
+	}
+	return out
+}
+
+// shownSeq is the number that names a call to people: of what it sends, else of what it receives.
+func (c *Call) shownSeq() uint64 {
+	if c.Op == Recv {
+		return c.FromSeq
+	}
+	return c.Seq
+}
+
+func (c *Call) shownPeer() int {
+	switch c.Op {
+	case Exchange, SendRecv, Send:
+		return c.Peer
+	case Recv:
+		return c.From
+	case Broadcast:
+		return c.Root
+	default:
+		return -1
+	}
+}
