@@ -26,7 +26,7 @@ type Numbered struct {
 	Seq     uint64 // Group: of the group. Pair: of the ordered pair this rank -> Peer
 	FromSeq uint64 // Pair: of the ordered pair From -> this rank
 	Bytes   int    // of a rank's contribution, as ranks compare it (AllGatherV: the stride)
-	Hash    uint64 // of Lengths, for AllGatherV; 0 elsewhere
+	Hash    uint64 // of Lengths, for AllGatherV; RowBytes, for AllGatherRows; 0 elsewhere
 }
 
 // Sends says whether this rank's part of a Pair call has a sending half; its bytes are In.

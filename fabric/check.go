@@ -66,6 +66,7 @@ func checkGroup(c *Call, rank, world int) error {
 		if err := length("out", len(c.Out), "world * len(in)", world*len(c.In)); err != nil {
 			return err
 		}
+		c.Hash = uint64(c.RowBytes)
 		return apart(c, false, "none is allowed")
 	case Broadcast:
 		if c.Root < 0 || c.Root >= world {

@@ -1,0 +1,153 @@
+package link
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"syscall"
+)
+
+const (
+	// HeaderSize is the bytes before every payload; the engine moves them and does not read them.
+	HeaderSize = 64
+	// inline is the payload up to which a frame is copied next to its header: one buffer costs the kernel less than two.
+	inline = 1024
+	// mostAtOnce bounds one system call, since the runtime cannot stop the thread in it.
+	mostAtOnce = 1 << 20
+)
+
+// Conn is one connection. It sends one frame and receives one frame at a time; both make progress independently.
+type Conn struct {
+	fd  int
+	out transfer
+	in  transfer
+
+	// Readable and Writable are hints: false after a call that would have blocked, true again after the poller said so.
+	Readable, Writable bool
+
+	sentBytes, receivedBytes   atomic.Uint64
+	sentFrames, receivedFrames atomic.Uint64
+}
+
+// transfer is one frame under way. A small payload lies behind the header in stage; a larger one stays where it is.
+type transfer struct {
+	stage   [HeaderSize + inline]byte
+	payload []byte
+	whole   int // bytes of the frame
+	moved   int
+	active  bool
+	vector  vector
+}
+
+// Header is where the frame's header lies: to fill before Send, to read after Receive is complete.
+func (t *transfer) header() *[HeaderSize]byte { return (*[HeaderSize]byte)(t.stage[:]) }
+
+func (t *transfer) begin(payload []byte) {
+	t.payload, t.whole, t.moved, t.active = payload, HeaderSize+len(payload), 0, true
+}
+
+func (t *transfer) inlined() bool { return len(t.payload) <= inline }
+
+// SendHeader is the header of the next frame to send: fill it, then call Send.
+func (c *Conn) SendHeader() *[HeaderSize]byte { return c.out.header() }
+
+// Send begins to send the header that was filled and payload, which stays the connection's until Sending is false.
+func (c *Conn) Send(payload []byte) {
+	c.out.begin(payload)
+	if c.out.inlined() {
+		copy(c.out.stage[HeaderSize:], payload)
+	}
+}
+
+// Sending says whether a frame is under way.
+func (c *Conn) Sending() bool { return c.out.active }
+
+// Flush writes what the socket takes, of the payload at most limit bytes in all since Send. It gives the bytes written.
+func (c *Conn) Flush(limit int) (int, error) {
+	t := &c.out
+	most := min(t.whole, HeaderSize+limit)
+	total := 0
+	for t.moved < most {
+		n, errno := c.write(t, most-t.moved)
+		if errno != 0 {
+			if errno == syscall.EAGAIN {
+				c.Writable = false
+				break
+			}
+			return total, &SocketError{"send", errno}
+		}
+		t.moved += n
+		total += n
+	}
+	if t.moved == t.whole {
+		t.active, t.payload = false, nil
+		c.sentFrames.Add(1)
+	}
+	if total > 0 {
+		c.sentBytes.Add(uint64(total))
+	}
+	return total, nil
+}
+
+// Receive begins to receive a frame with a payload of len(dst), which stays the connection's until Receiving is false.
+func (c *Conn) Receive(dst []byte) { c.in.begin(dst) }
+
+// Receiving says whether a frame is under way.
+func (c *Conn) Receiving() bool { return c.in.active }
+
+// ReceivedHeader is the header of the frame under way, once HeaderReady, and of the last one until the next Receive.
+func (c *Conn) ReceivedHeader() *[HeaderSize]byte { return c.in.header() }
+
+// HeaderReady says whether the whole header has arrived.
+func (c *Conn) HeaderReady() bool { return c.in.moved >= HeaderSize }
+
+// PayloadReceived is how many bytes of the frame's payload have arrived.
+func (c *Conn) PayloadReceived() int { return max(c.in.moved-HeaderSize, 0) }
+
+// Fill reads what the socket has, of this frame at most. It gives the bytes read. A small payload reaches its
+// destination by Deliver only, so that a caller can look at the header first.
+func (c *Conn) Fill() (int, error) {
+	t := &c.in
+	n, errno := c.read(t)
+	switch {
+	case errno == syscall.EAGAIN:
+		c.Readable = false
+		return 0, nil
+	case errno != 0:
+		return 0, &SocketError{"receive", errno}
+	case n == 0:
+		return 0, io.EOF
+	}
+	t.moved += n
+	c.receivedBytes.Add(uint64(n))
+	if t.moved == t.whole {
+		t.active = false
+		c.receivedFrames.Add(1)
+	}
+	return n, nil
+}
+
+// Deliver puts the payload of a received frame into its destination and gives it back; it is the caller's from then on.
+func (c *Conn) Deliver() []byte {
+	t := &c.in
+	dst := t.payload
+	if t.inlined() {
+		copy(dst, t.stage[HeaderSize:])
+	}
+	t.payload = nil
+	return dst
+}
+
+// Counts are the connection's monotonic counters; safe from any goroutine.
+func (c *Conn) Counts() (sentBytes, receivedBytes, sentFrames, receivedFrames uint64) {
+	return c.sentBytes.Load(), c.receivedBytes.Load(), c.sentFrames.Load(), c.receivedFrames.Load()
+}
+
+// SocketError is a failed system call on a connection.
+type SocketError struct {
+	Call  string
+	Errno syscall.Errno
+}
+
+func (e *SocketError) Error() string { return fmt.Sprintf("%s: %v", e.Call, e.Errno) }
+func (e *SocketError) Unwrap() error { return e.Errno }

@@ -1,0 +1,53 @@
+package link
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+type vector struct{}
+
+func (c *Conn) write(t *transfer, most int) (int, syscall.Errno) {
+	return retry(func() (int, error) { return unix.Write(c.fd, t.rest(most)) })
+}
+
+func (c *Conn) read(t *transfer) (int, syscall.Errno) {
+	return retry(func() (int, error) { return unix.Read(c.fd, t.rest(t.whole-t.moved)) })
+}
+
+// rest is the next run of the frame: of the stage, or of a payload that lies elsewhere.
+func (t *transfer) rest(most int) []byte {
+	most = min(most, mostAtOnce)
+	switch {
+	case t.inlined():
+		return t.stage[t.moved : t.moved+most]
+	case t.moved < HeaderSize:
+		return t.stage[t.moved:min(HeaderSize, t.moved+most)]
+	default:
+		return t.payload[t.moved-HeaderSize : t.moved-HeaderSize+most]
+	}
+}
+
+func retry(call func() (int, error)) (int, syscall.Errno) {
+	for {
+		n, err := call()
+		var errno syscall.Errno
+		if err == nil {
+			return n, 0
+		}
+		if !errors.As(err, &errno) {
+			errno = unix.EIO
+		}
+		if errno != unix.EINTR {
+			return 0, errno
+		}
+	}
+}
+
+func yieldThread() {}
+
+func closeSocket(fd int) { _ = unix.Close(fd) }
+
+func shutdown(fd int) { _ = unix.Shutdown(fd, unix.SHUT_WR) }

@@ -1,0 +1,81 @@
+package link
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// vector holds the two buffers of a large frame, where the kernel can read them without an allocation a call.
+type vector struct {
+	iov [2]unix.Iovec
+	msg unix.Msghdr
+}
+
+// Raw system calls: the sockets never block, so the scheduler need not hear of them.
+
+func (c *Conn) write(t *transfer, most int) (int, syscall.Errno) {
+	most = min(most, mostAtOnce)
+	var n uintptr
+	var errno syscall.Errno
+	for {
+		switch {
+		case t.inlined():
+			n, _, errno = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&t.stage[t.moved])), uintptr(most),
+				unix.MSG_NOSIGNAL, 0, 0)
+		case t.moved >= HeaderSize:
+			n, _, errno = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&t.payload[t.moved-HeaderSize])), uintptr(most),
+				unix.MSG_NOSIGNAL, 0, 0)
+		default:
+			count := t.vector.point(t, most)
+			t.vector.msg.Iov = &t.vector.iov[0]
+			t.vector.msg.SetIovlen(count)
+			n, _, errno = syscall.RawSyscall6(unix.SYS_SENDMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&t.vector.msg)), unix.MSG_NOSIGNAL, 0, 0, 0)
+		}
+		if errno != unix.EINTR {
+			return int(n), errno
+		}
+	}
+}
+
+func (c *Conn) read(t *transfer) (int, syscall.Errno) {
+	most := min(t.whole-t.moved, mostAtOnce)
+	var n uintptr
+	var errno syscall.Errno
+	for {
+		switch {
+		case t.inlined():
+			n, _, errno = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&t.stage[t.moved])), uintptr(most), 0, 0, 0)
+		case t.moved >= HeaderSize:
+			n, _, errno = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&t.payload[t.moved-HeaderSize])), uintptr(most), 0, 0, 0)
+		default:
+			count := t.vector.point(t, most)
+			n, _, errno = syscall.RawSyscall6(unix.SYS_READV, uintptr(c.fd), uintptr(unsafe.Pointer(&t.vector.iov[0])), uintptr(count), 0, 0, 0)
+		}
+		if errno != unix.EINTR {
+			return int(n), errno
+		}
+	}
+}
+
+// point aims the vector at what is left of the header and at the payload, most bytes in all.
+func (v *vector) point(t *transfer, most int) int {
+	v.iov[0].Base = &t.stage[t.moved]
+	head := min(HeaderSize-t.moved, most)
+	v.iov[0].SetLen(head)
+	if most == head {
+		return 1
+	}
+	v.iov[1].Base = &t.payload[0]
+	v.iov[1].SetLen(most - head)
+	return 2
+}
+
+// yield lets another thread of this machine run: ranks that share a core wait for each other's turns.
+func yieldThread() { _, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
+func closeSocket(fd int) { _ = unix.Close(fd) }
+
+// shutdown ends the sending direction, so that the peer reads all that was sent before it sees the end.
+func shutdown(fd int) { _ = unix.Shutdown(fd, unix.SHUT_WR) }

@@ -1,0 +1,8 @@
+// Package tcp is the fabric.Transport over sockets: a full mesh with one connection a pair, of which the lower rank
+// accepts.
+//
+// A call becomes one flow a peer: the spans of bytes to send to it and those to receive from it, cut into frames. Small
+// calls are one frame each way, sent whole to every peer; large reductions go direct, each rank combining its own block
+// of all ranks' bytes and sending the result to all. A call's owner polls the flows on its own goroutine. Needs linux or
+// darwin; elsewhere Open gives an error that is errors.ErrUnsupported.
+package tcp

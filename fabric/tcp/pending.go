@@ -1,0 +1,186 @@
+package tcp
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/frame"
+	"github.com/hipfabric/hipfabric/fabric/internal/reduce"
+)
+
+const (
+	// copyGrain is how much of its own block a rank copies between two looks at the sockets.
+	copyGrain = 128 << 10
+	// fewFlows is up to how many sockets it is cheaper to try each than to ask the poller which is worth it.
+	fewFlows = 2
+)
+
+// pending is the call in flight. It is reused: a Transport has one.
+type pending struct {
+	t      *Transport
+	call   *fabric.Call
+	active []*flow // unfinished
+	moved  uint64  // bytes, both ways
+
+	expected [frame.Size]byte
+	arena    []byte // where other ranks' contributions land, kept between calls
+
+	ownOut, ownIn []byte // this rank's block for itself: what is left to copy
+
+	inputs   [][]byte // of a reduction, by rank
+	views    [][]byte // the run of inputs being combined
+	block    []byte   // what this rank combines
+	combined int      // bytes of it that are final
+}
+
+func newPending(t *Transport) pending {
+	return pending{t: t, active: make([]*flow, 0, t.world), inputs: make([][]byte, t.world), views: make([][]byte, t.world)}
+}
+
+// step is one round over everything that can make progress.
+func (p *pending) step() (done bool, err error) {
+	before, few := p.moved, len(p.active) <= fewFlows
+	for i := 0; i < len(p.active); {
+		f := p.active[i]
+		if few || f.conn.Writable {
+			if err := p.send(f); err != nil {
+				return true, err
+			}
+		}
+		if few || f.conn.Readable {
+			if err := p.receive(f); err != nil {
+				return true, err
+			}
+		}
+		if f.finished() {
+			last := len(p.active) - 1
+			p.active[i], p.active = p.active[last], p.active[:last]
+			continue
+		}
+		i++
+	}
+	if len(p.ownIn) > 0 {
+		n := copy(p.ownOut, p.ownIn[:min(len(p.ownIn), copyGrain)])
+		p.ownOut, p.ownIn = p.ownOut[n:], p.ownIn[n:]
+	}
+	p.combine()
+	if len(p.active) > 0 || len(p.ownIn) > 0 || p.combined < len(p.block) {
+		if p.moved == before && !few {
+			p.t.group.Refresh()
+		}
+		return false, nil
+	}
+	p.scatterRows()
+	return true, nil
+}
+
+// combine reduces, in rank order, what has arrived from every rank, and opens it for sending.
+func (p *pending) combine() {
+	if p.combined == len(p.block) {
+		return
+	}
+	ready := len(p.block)
+	for r := range p.t.flows {
+		if r != p.t.rank {
+			ready = min(ready, p.t.flows[r].contributed())
+		}
+	}
+	if ready == p.combined {
+		return
+	}
+	for r, in := range p.inputs {
+		p.views[r] = in[p.combined:ready]
+	}
+	reduce.Combine(p.block[p.combined:ready], p.views, p.call.DType, p.call.Reduce)
+	p.combined = ready
+	for r := range p.t.flows {
+		p.t.flows[r].open = ready
+	}
+}
+
+// Poll makes progress without blocking.
+func (p *pending) Poll() (bool, error) {
+	if err := p.t.enter(); err != nil {
+		return true, err
+	}
+	defer p.t.leave()
+	if p.t.group != nil {
+		if err := p.t.group.Aborted(); err != nil {
+			return true, err
+		}
+	}
+	return p.step()
+}
+
+// Progress grows as bytes move.
+func (p *pending) Progress() uint64 { return p.moved }
+
+// Wait spins, then parks, until the call is done; fabric.Pending says the rest.
+func (p *pending) Wait(idle time.Duration) error {
+	if err := p.t.enter(); err != nil {
+		return err
+	}
+	defer p.t.leave()
+	if p.t.group == nil {
+		for {
+			if done, err := p.step(); done || err != nil {
+				return err
+			}
+		}
+	}
+	err := p.t.group.Wait((*work)(p), idle)
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, fabric.ErrTimeout) {
+		err = p.timedOut(idle)
+	}
+	return p.t.causeOf(err)
+}
+
+// work is a pending as link polls it, by the driver itself.
+type work pending
+
+func (w *work) Poll() (bool, error) { return (*pending)(w).step() }
+func (w *work) Progress() uint64    { return w.moved }
+
+// Stalled publishes whom the call waits for.
+func (w *work) Stalled(yes bool) {
+	set := uint64(0)
+	if yes {
+		for _, f := range w.active {
+			set |= 1 << f.peer
+		}
+	}
+	w.t.waiting.Store(set)
+}
+
+// timedOut names a rank that the call waits for: one whose bytes are due before one that takes none.
+func (p *pending) timedOut(idle time.Duration) error {
+	var slow *flow
+	for _, f := range p.active {
+		if slow == nil || (f.inAt < f.ins && slow.inAt == slow.ins) || (f.inAt < f.ins) == (slow.inAt < slow.ins) && f.peer < slow.peer {
+			slow = f
+		}
+	}
+	if slow == nil {
+		return &fabric.Cause{Kind: fabric.ErrTimeout, Peer: -1, From: -1, Text: fmt.Sprintf("nothing moved for %v", idle)}
+	}
+	c := &fabric.Cause{Kind: fabric.ErrTimeout, Peer: slow.peer, From: -1}
+	if slow.inAt < slow.ins {
+		c.Part = slow.in[slow.inAt].part
+		c.Text = fmt.Sprintf("nothing moved for %v in %v; rank %d waits for rank %d, which has sent %d of %d bytes",
+			idle, p.call.Op, p.t.rank, slow.peer, slow.arrived, slow.due)
+		return c
+	}
+	c.Part = slow.out[slow.outAt].part
+	c.Text = fmt.Sprintf("nothing moved for %v in %v; rank %d waits for rank %d to take bytes, %d of %d sent",
+		idle, p.call.Op, p.t.rank, slow.peer, slow.sent, slow.toSend)
+	if p.call.Op == fabric.Send {
+		c.Text += "; if both ranks are in Send, use SendRecv or Exchange"
+	}
+	return c
+}
