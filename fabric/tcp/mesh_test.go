@@ -98,4 +98,3 @@ func open(t testing.TB, world int, c Config) []*Transport {
 	}
 	return ts
 }
-
