@@ -1,0 +1,5 @@
+//go:build !race
+
+package fabrictest
+
+const underRace = false
