@@ -16,7 +16,6 @@ type header struct {
 	seq     uint64
 	total   int // bytes of the call, as its ranks compare them
 	hash    uint64
-	row     int
 	payload int
 }
 
@@ -31,11 +30,11 @@ func (h header) String() string {
 	if h.op == fabric.Broadcast {
 		s += fmt.Sprintf(", root %d", h.rank)
 	}
-	if h.hash != 0 {
+	switch {
+	case h.op == fabric.AllGatherRows:
+		s += fmt.Sprintf(", rows of %d", h.hash)
+	case h.hash != 0:
 		s += fmt.Sprintf(", lengths %#x", h.hash)
-	}
-	if h.row != 0 {
-		s += fmt.Sprintf(", rows of %d", h.row)
 	}
 	if h.payload != h.total {
 		s += fmt.Sprintf(", %d of them here", h.payload)
@@ -51,8 +50,6 @@ func headerOf(c *fabric.Call, me, to, payload int) header {
 		h.dtype, h.reduce = c.DType, c.Reduce
 	case c.Op == fabric.Broadcast:
 		h.rank = c.Root
-	case c.Op == fabric.AllGatherRows:
-		h.row = c.RowBytes
 	case c.Class == fabric.Pair:
 		h.rank, h.total = to, payload
 		if to == me {

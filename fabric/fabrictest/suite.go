@@ -26,7 +26,17 @@ func RunPairwise(t *testing.T, open Opener) { run(t, open, covering()) }
 
 func run(t *testing.T, open Opener, cases []valueCase) {
 	t.Run("values", func(t *testing.T) { testValues(t, open, cases) })
-	t.Run("barrier", func(t *testing.T) { testBarrier(t, open) })
+	for _, part := range []struct {
+		name string
+		test func(*testing.T, Opener)
+	}{
+		{"barrier", testBarrier}, {"one-way", testOneWay}, {"ring", testRing}, {"facing-sends", testFacingSends},
+		{"desync-operations", testDesyncOfOperations}, {"desync-fields", testDesyncOfFields},
+		{"abort", testAbort}, {"silent-rank", testSilentRank}, {"close", testClose},
+		{"two-at-once", testTwoAtOnce}, {"invalid", testInvalid},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.test(t, open) })
+	}
 }
 
 func openWorld(t *testing.T, open Opener, world int, o SubjectOptions) []Subject {

@@ -2,7 +2,6 @@ package fabrictest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -167,14 +166,10 @@ func differ(what string, got, want []byte, at, n int) error {
 
 // makeCall makes a call and waits for its end, whatever kind of path it is.
 func makeCall(s Subject, c Call) error {
-	err := s.Do(c)
-	if err == nil {
-		err = s.Sync()
+	if err := s.Do(c); err != nil {
+		return err
 	}
-	if err == nil {
-		return nil
-	}
-	return errors.Join(err, WalkError(err))
+	return s.Sync()
 }
 
 // testBarrier holds Barrier to its meaning: nobody leaves before all have come.
