@@ -1,0 +1,246 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+const (
+	verdictWait = 200 * time.Millisecond // for rank 0's verdict, and for the ranks' last records
+)
+
+// These texts are the same on every rank, whatever each saw of it: nobody is left to compare notes with.
+func rank0Failed() *fabric.Cause {
+	return &fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: 0, From: -1, Text: "rank 0 failed"}
+}
+
+func leftCause(rank int) *fabric.Cause {
+	return &fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: rank, From: -1, Text: fmt.Sprintf("rank %d left the group", rank)}
+}
+
+// Report hands over what this rank saw and returns the group's one cause, a *fabric.Cause that is the same on every
+// rank. It blocks until rank 0's verdict; without one, for a bounded time, until the cause is that rank 0 failed.
+func (s *Session) Report(local error) error {
+	if local == nil || s.cause.Load() != nil {
+		return s.Cause()
+	}
+	mine := s.asCause(local)
+	if !s.post(func() { s.loop.report(mine) }) {
+		return mine
+	}
+	select {
+	case <-s.settled:
+	case <-s.over:
+	}
+	if cause := s.cause.Load(); cause != nil {
+		return cause
+	}
+	return mine
+}
+
+// Cause is the group's cause, a *fabric.Cause, and nil while it is healthy. It never blocks.
+func (s *Session) Cause() error {
+	if c := s.cause.Load(); c != nil {
+		return c
+	}
+	return nil
+}
+
+// asCause gives err the form that travels: a sentinel, this rank as its first reporter, a bounded text.
+func (s *Session) asCause(err error) *fabric.Cause {
+	var c fabric.Cause
+	if found := (*fabric.Cause)(nil); errors.As(err, &found) {
+		c = *found
+	} else {
+		c = fabric.Cause{Kind: err, Peer: -1, Text: err.Error(), Err: err}
+	}
+	c.Kind = kinds[kindOf(c.Kind)]
+	c.From = s.cfg.Rank
+	if c.Peer < -1 || c.Peer >= s.cfg.World {
+		c.Peer = -1
+	}
+	if c.Text == "" && c.Err != nil {
+		c.Text = c.Err.Error()
+	}
+	c.Text = clip(c.Text)
+	return &c
+}
+
+// arbiter is the loop's part in settling the cause. Rank 0's decides; the others ask it.
+type arbiter struct {
+	reports []*fabric.Cause // undecided, in order of arrival
+	deaths  []*fabric.Cause // control connections that ended without a goodbye
+	asked   *fabric.Cause   // what this rank has reported to rank 0
+	askedAt time.Time
+
+	collectUntil time.Time // rank 0: the ranks' records are awaited until then
+	collected    []RankReport
+}
+
+func (l *loop) report(c *fabric.Cause) { l.reports = append(l.reports, c) }
+
+// decide settles the cause once there is something to settle, after everything that is pending has been read: a death
+// or a verdict that is already here outranks what follows from it.
+func (l *loop) decide() {
+	if l.s.cause.Load() != nil || len(l.reports)+len(l.deaths) == 0 {
+		return
+	}
+	l.readPending()
+	if l.s.cause.Load() != nil {
+		return
+	}
+	if l.rank == 0 {
+		l.settle(l.verdict(), nil)
+		return
+	}
+	switch up := l.links[0]; {
+	case up.left && len(l.reports) > 0:
+		l.settle(leftCause(0), nil)
+	case up.left:
+		l.deaths = nil
+	case up.fd < 0:
+		l.settle(rank0Failed(), nil)
+	case l.asked == nil:
+		l.asked, l.askedAt = l.reports[0], time.Now()
+		up.send(frameReport, encodeCause(l.asked))
+		l.flush()
+	}
+}
+
+// verdict is rank 0's rule: the first report wins, but a death outranks its consequences.
+func (l *loop) verdict() *fabric.Cause {
+	if len(l.reports) == 0 {
+		return l.deaths[0]
+	}
+	first := l.reports[0]
+	for _, d := range l.deaths {
+		if consequence(first) && first.From != d.Peer {
+			return d
+		}
+	}
+	if errors.Is(first.Kind, fabric.ErrPeerFailed) && first.Peer >= 0 && l.hasLeft(first.Peer) {
+		left := leftCause(first.Peer)
+		left.From = first.From
+		return left
+	}
+	return first
+}
+
+// consequence says whether a failure may follow from another rank's death; a desync cannot.
+func consequence(c *fabric.Cause) bool {
+	return errors.Is(c.Kind, fabric.ErrPeerFailed) || errors.Is(c.Kind, fabric.ErrAborted) || errors.Is(c.Kind, fabric.ErrTimeout)
+}
+
+// settle makes c the group's cause here and tells the others; heard, which may be nil, is the link that it came from.
+func (l *loop) settle(c *fabric.Cause, heard *link) {
+	s := l.s
+	s.mu.Lock()
+	if s.cause.Load() != nil {
+		s.mu.Unlock()
+		return
+	}
+	if a := l.asked; a != nil && a.Kind == c.Kind && a.Peer == c.Peer && a.From == c.From && a.Text == c.Text {
+		c = a // the same, with what this rank's system said
+	}
+	s.cause.Store(c)
+	close(s.settled)
+	callbacks := s.onCause
+	s.onCause = nil
+	s.notify()
+	s.mu.Unlock()
+	s.end()
+	l.reports, l.deaths = nil, nil
+	told := encodeCause(c)
+	for _, k := range l.links {
+		if k != heard {
+			k.send(frameVerdict, told)
+		}
+	}
+	l.flush()
+	for _, fn := range callbacks {
+		fn(c)
+	}
+	l.beginRecords(time.Now())
+}
+
+// expire ends waits for others that have lasted too long.
+func (l *loop) expire(now time.Time) {
+	if l.asked != nil && l.s.cause.Load() == nil {
+		waited := now.Sub(l.askedAt)
+		if waited >= l.s.cfg.VerdictBusy || waited >= verdictWait && !l.mon.alive(0, now) {
+			l.readPending()
+			l.settle(rank0Failed(), nil)
+		}
+	}
+	if !l.collectUntil.IsZero() && !now.Before(l.collectUntil) {
+		l.endRecords()
+	}
+}
+
+// beginRecords sends this rank's last calls to rank 0, or on rank 0 begins to wait for the others'.
+func (l *loop) beginRecords(now time.Time) {
+	mine := l.s.lastRecords()
+	if l.rank != 0 {
+		l.links[0].send(frameRecords, append(encodeProgress(l.s.sample()), encodeRecords(mine)...))
+		l.flush()
+		return
+	}
+	l.collected = make([]RankReport, l.s.cfg.World)
+	for r := range l.collected {
+		l.collected[r] = RankReport{Rank: r, Host: l.s.places[r].host, Missing: "no answer"}
+		if k := l.byRank[r]; k != nil && k.fd < 0 {
+			l.collected[r].Missing = "its control connection has ended"
+		}
+	}
+	l.collected[0] = RankReport{Host: l.s.places[0].host, Progress: l.s.sample(), Records: mine}
+	l.collectUntil = now.Add(verdictWait)
+	l.maybeEndRecords()
+}
+
+func (s *Session) lastRecords() []fabric.Record {
+	s.mu.Lock()
+	records := s.records
+	s.mu.Unlock()
+	if records == nil {
+		return nil
+	}
+	all := records()
+	return all[max(0, len(all)-maxRecords):]
+}
+
+func (l *loop) gotRecords(rank int, b []byte) error {
+	p, err := decodeProgress(b[:min(progressSize, len(b))])
+	if err != nil {
+		return err
+	}
+	records, err := decodeRecords(b[progressSize:])
+	if err != nil || l.collectUntil.IsZero() {
+		return err
+	}
+	l.collected[rank] = RankReport{Rank: rank, Host: l.s.places[rank].host, Progress: p, Records: records}
+	l.maybeEndRecords()
+	return nil
+}
+
+// maybeEndRecords ends the wait when nobody is left who could still answer.
+func (l *loop) maybeEndRecords() {
+	for _, k := range l.links {
+		if k.fd >= 0 && !k.left && l.collected[k.peer].Missing != "" {
+			return
+		}
+	}
+	l.endRecords()
+}
+
+func (l *loop) endRecords() {
+	l.collectUntil = time.Time{}
+	l.s.mu.Lock()
+	fn := l.s.onReport
+	l.s.mu.Unlock()
+	if reports := l.collected; fn != nil {
+		l.s.wg.Go(func() { fn(reports) })
+	}
+}

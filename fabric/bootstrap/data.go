@@ -1,0 +1,190 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/sock"
+)
+
+// maxParked bounds the proven data connections that nobody has asked for yet, a rank.
+const maxParked = 16
+
+// lane names one data connection.
+type lane struct {
+	peer    int
+	channel string
+	lane    int
+}
+
+type parked struct{ conn *net.TCPConn }
+
+func (s *Session) laneOf(op string, peer int, channel string, n int) (lane, error) {
+	switch {
+	case peer < 0 || peer >= s.cfg.World || peer == s.cfg.Rank:
+		return lane{}, s.opError(op, fabric.Invalidf("peer is %d; another rank of 0 to %d is needed", peer, s.cfg.World-1))
+	case channel == "" || len(channel) > channelSize:
+		return lane{}, s.opError(op, fabric.Invalidf("channel is %q; 1 to %d bytes are needed", channel, channelSize))
+	case n < 0 || n > 0xffff:
+		return lane{}, s.opError(op, fabric.Invalidf("lane is %d; 0 to 65535 is needed", n))
+	}
+	return lane{peer, channel, n}, nil
+}
+
+// Dial opens an authenticated data connection to a lower rank, which must Accept the same channel and lane. It retries
+// until ctx ends, and ends by the group's failure, by Close (ErrClosed) or, at once, by ErrUnauthorized. The caller owns
+// the connection, whose socket has the options of data.
+func (s *Session) Dial(ctx context.Context, peer int, channel string, n int) (*net.TCPConn, error) {
+	to, err := s.laneOf("dial", peer, channel, n)
+	if err == nil && peer > s.cfg.Rank {
+		err = s.opError("dial", fabric.Invalidf("peer is %d: rank %d accepts from higher ranks and dials lower ones", peer, s.cfg.Rank))
+	}
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	h := hello{version: s.cfg.version, role: roleData, rank: uint16(s.cfg.Rank), peer: uint16(peer), lane: uint16(n), session: s.ID(), group: s.group}
+	copy(h.channel[:], channel)
+	began, wait := time.Now(), firstPause
+	var seen sighting
+	for {
+		for _, a := range s.dataAddresses(to.peer) {
+			c, err := s.dialData(ctx, a, h)
+			if err == nil {
+				return c, nil
+			}
+			if cause := (*fabric.Cause)(nil); errors.As(err, &cause) || errors.Is(err, fabric.ErrInvalid) {
+				return nil, s.opError("dial", err)
+			}
+			if ctx.Err() == nil {
+				seen.note(fmt.Errorf("%v: %w", a, err))
+			}
+		}
+		if wait = backOff(ctx, wait); ctx.Err() != nil {
+			return nil, s.dialEnded(ctx, peer, fmt.Sprintf("no data connection to rank %d in %v; %v", peer, time.Since(began).Round(time.Millisecond), &seen))
+		}
+	}
+}
+
+func (s *Session) dialEnded(ctx context.Context, peer int, text string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.gone("dial"); err != nil {
+		return err
+	}
+	return s.opError("dial", endedBy(ctx, peer, s.cfg.Rank, text))
+}
+
+func (s *Session) dialData(ctx context.Context, a netip.AddrPort, h hello) (*net.TCPConn, error) {
+	c, _, r, err := s.dial(ctx, a, h)
+	if err != nil {
+		return nil, err
+	}
+	if r.session != h.session {
+		_ = c.Close()
+		return nil, fmt.Errorf("%w: it answers for another session", errStranger)
+	}
+	if err := s.dataSocket(c); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (s *Session) dataSocket(c *net.TCPConn) error {
+	return errors.Join(c.SetDeadline(time.Time{}), sock.Tune(c, sock.Data))
+}
+
+// dataAddresses is where a lower rank listens: for rank 0 first the address at which it was reached.
+func (s *Session) dataAddresses(peer int) []netip.AddrPort {
+	listed := s.places[peer].listen
+	if peer == 0 {
+		listed = append([]string{s.reached}, listed...)
+	}
+	var addresses []netip.AddrPort
+	seen := map[netip.AddrPort]bool{}
+	for _, text := range listed {
+		a, err := netip.ParseAddrPort(text)
+		if err != nil {
+			continue
+		}
+		if a.Addr().IsLinkLocalUnicast() && a.Addr().Is6() {
+			// A zone names an interface of the host that wrote it; here it is another.
+			a = netip.AddrPortFrom(a.Addr().WithZone(s.zone), a.Port())
+		}
+		if !seen[a] {
+			seen[a] = true
+			addresses = append(addresses, a)
+		}
+	}
+	return addresses
+}
+
+// Accept waits for the data connection that a higher rank dials for this channel and lane. It ends by ctx, by the
+// group's failure or by Close (ErrClosed). The caller owns the connection, whose socket has the options of data.
+func (s *Session) Accept(ctx context.Context, peer int, channel string, n int) (*net.TCPConn, error) {
+	from, err := s.laneOf("accept", peer, channel, n)
+	if err == nil && peer < s.cfg.Rank {
+		err = s.opError("accept", fabric.Invalidf("peer is %d: rank %d accepts from higher ranks and dials lower ones", peer, s.cfg.Rank))
+	}
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	var c *net.TCPConn
+	ready := func() bool {
+		p, ok := s.parked[from]
+		if !ok {
+			return false
+		}
+		delete(s.parked, from)
+		if gone(p.conn) {
+			_ = p.conn.Close() // the dialer gave it up, and comes again
+			return false
+		}
+		c = p.conn
+		return true
+	}
+	if err := s.await(ctx, "accept", ready, func() *fabric.Cause { return s.missing(1 << peer) }); err != nil {
+		if ctx.Err() != nil && err == ctx.Err() {
+			err = s.opError("accept", endedBy(ctx, peer, s.cfg.Rank, fmt.Sprintf("no data connection from rank %d in %v", peer, time.Since(began).Round(time.Millisecond))))
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// park keeps a proven data connection until Accept asks for it. A newer one for the same lane is the dialer's retry.
+func (s *Session) park(c *net.TCPConn, h hello) error {
+	n := len(h.channel)
+	for n > 0 && h.channel[n-1] == 0 {
+		n--
+	}
+	k := lane{int(h.rank), string(h.channel[:n]), int(h.lane)}
+	if k.peer <= s.cfg.Rank || k.peer >= s.cfg.World {
+		return fmt.Errorf("rank %d dials rank %d, which accepts from %d to %d", k.peer, s.cfg.Rank, s.cfg.Rank+1, s.cfg.World-1)
+	}
+	if err := s.dataSocket(c); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.cause.Load() != nil {
+		return fmt.Errorf("rank %d dials a group that has ended", k.peer)
+	}
+	if old, ok := s.parked[k]; ok {
+		_ = old.conn.Close()
+	} else if len(s.parked) >= maxParked*s.cfg.World {
+		return fmt.Errorf("rank %d: %d data connections wait already", k.peer, len(s.parked))
+	}
+	s.parked[k] = parked{c}
+	s.notify()
+	return nil
+}

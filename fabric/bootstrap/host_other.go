@@ -1,0 +1,5 @@
+//go:build !linux && !darwin
+
+package bootstrap
+
+func hostIDs() (boot, net string) { return "", "" }

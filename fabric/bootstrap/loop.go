@@ -1,0 +1,265 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+const (
+	goodbyeWait = 500 * time.Millisecond // for the others to take a goodbye
+	maxRounds   = 16                     // of reading what is pending
+)
+
+// loop owns the control connections and everything that is decided from what they say. It runs on one goroutine, locked
+// to its thread; others reach it by Session.post.
+type loop struct {
+	s       *Session
+	rank    int
+	p       poller
+	links   []*link // rank 0: to every other rank, in rank order; else: to rank 0
+	byRank  [fabric.MaxWorld]*link
+	mon     *monitor
+	known   [fabric.MaxWorld]fabric.Progress // of each rank, as it last said
+	scratch []byte
+	arbiter
+	hub
+
+	leaving bool // Close was called
+	quit    bool // and has no more patience
+	said    bool // goodbye
+	saidAt  time.Time
+}
+
+func newLoop(s *Session, p poller, links []*link) *loop {
+	c := &s.cfg
+	l := &loop{s: s, rank: c.Rank, p: p, links: links, scratch: make([]byte, readChunk),
+		mon: newMonitor(c.World, c.Heartbeat, c.VerdictBusy, c.VerdictIdle, time.Now())}
+	for _, k := range links {
+		l.byRank[k.peer] = k
+	}
+	l.hub = newHub(c.World)
+	return l
+}
+
+func (l *loop) run() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for !l.departed(time.Now()) {
+		l.p.wait(l.links, l.patience(time.Now()))
+		l.readReady()
+		for _, f := range l.s.take() {
+			f()
+		}
+		if now := time.Now(); l.beating() && l.mon.due(now) {
+			l.beat(now)
+		}
+		l.flush()
+		l.decide()
+		l.expire(time.Now())
+	}
+	l.finish()
+}
+
+// beating says whether signs of life and verdicts on their absence are still due.
+func (l *loop) beating() bool {
+	return l.mon.on() && l.s.cause.Load() == nil && !l.said && len(l.links) > 0
+}
+
+// patience is how long the poller may wait.
+func (l *loop) patience(now time.Time) time.Duration {
+	until := time.Time{}
+	soonest := func(t time.Time) {
+		if until.IsZero() || t.Before(until) {
+			until = t
+		}
+	}
+	open := l.s.cause.Load() == nil
+	if open && len(l.deaths) > 0 || l.leaving && !l.said {
+		soonest(now)
+	}
+	if l.beating() {
+		soonest(l.mon.next)
+	}
+	if open && l.asked != nil {
+		if first := l.askedAt.Add(verdictWait); first.After(now) {
+			soonest(first)
+		} else {
+			soonest(now.Add(10 * time.Millisecond))
+		}
+	}
+	if !l.collectUntil.IsZero() {
+		soonest(l.collectUntil)
+	}
+	if l.said {
+		soonest(l.saidAt.Add(goodbyeWait))
+	}
+	if until.IsZero() {
+		return -1
+	}
+	return max(0, until.Sub(now))
+}
+
+// beat sends a sign of life to each link and judges those that have given none.
+func (l *loop) beat(now time.Time) {
+	late := l.mon.tick(now)
+	l.askedAt = l.askedAt.Add(late)
+	mine := l.s.sample()
+	l.known[l.rank] = mine
+	payload := encodeProgress(mine)
+	for _, k := range l.links {
+		// What is queued already is sign enough, and a link that takes nothing must not pile up.
+		if !k.unsent() {
+			k.send(frameBeat, payload)
+		}
+	}
+	l.flush()
+	if l.readPending(); l.s.cause.Load() != nil || len(l.reports)+len(l.deaths) > 0 {
+		return
+	}
+	waiting := mine.Waiting
+	if l.rank == 0 {
+		for _, k := range l.links {
+			waiting |= l.known[k.peer].Waiting
+		}
+	}
+	for _, k := range l.links {
+		waitedFor := waiting&(1<<k.peer) != 0
+		if k.fd < 0 || k.left || !l.mon.silent(k.peer, waitedFor, now) {
+			continue
+		}
+		if l.rank != 0 {
+			l.settle(rank0Failed(), nil)
+			return
+		}
+		text := fmt.Sprintf("no sign of life for %v", l.mon.limit(waitedFor))
+		if waitedFor {
+			text += " while a call waited for it"
+		}
+		l.settle(&fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: k.peer, From: 0, Text: text}, nil)
+		return
+	}
+}
+
+// readReady reads the links that the poller found ready.
+func (l *loop) readReady() {
+	for _, k := range l.links {
+		if k.fd < 0 || !k.ready {
+			continue
+		}
+		any, err := k.read(l.scratch, func(t frameType, b []byte) error { return l.handle(k, t, b) })
+		if any {
+			l.mon.life(k.peer, time.Now())
+		}
+		if err != nil {
+			l.drop(k, err)
+		}
+	}
+}
+
+// readPending reads until nothing is left to read.
+func (l *loop) readPending() {
+	for range maxRounds {
+		l.p.wait(l.links, 0)
+		ready := false
+		for _, k := range l.links {
+			ready = ready || k.ready && k.fd >= 0
+		}
+		if !ready {
+			return
+		}
+		l.readReady()
+	}
+}
+
+func (l *loop) flush() {
+	for _, k := range l.links {
+		if err := k.flush(); err != nil {
+			// What it said before it died is still worth reading.
+			if _, readErr := k.read(l.scratch, func(t frameType, b []byte) error { return l.handle(k, t, b) }); readErr != nil {
+				err = readErr
+			}
+			l.drop(k, err)
+		}
+	}
+}
+
+// drop ends a link. Without a goodbye from either side that is a death.
+func (l *loop) drop(k *link, err error) {
+	if k.fd < 0 {
+		return
+	}
+	k.close()
+	if k.left || l.said {
+		return
+	}
+	text := "its control connection failed: " + err.Error()
+	if errors.Is(err, io.EOF) {
+		text = "its process ended: the control connection closed without a goodbye"
+	}
+	l.deaths = append(l.deaths, &fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: k.peer, From: l.rank, Text: text, Err: err})
+	if !l.collectUntil.IsZero() {
+		l.maybeEndRecords()
+	}
+}
+
+func (l *loop) hasLeft(rank int) bool {
+	return l.byRank[rank] != nil && l.byRank[rank].left
+}
+
+// departed moves a Close along, and says when the loop has nothing more to do.
+func (l *loop) departed(now time.Time) bool {
+	if !l.leaving {
+		return false
+	}
+	if l.quit {
+		return true
+	}
+	undecided := l.s.cause.Load() == nil && len(l.reports)+len(l.deaths) > 0
+	if !l.said && !undecided && l.collectUntil.IsZero() {
+		for _, k := range l.links {
+			k.send(frameGoodbye, nil)
+			k.bye = true
+		}
+		l.said, l.saidAt = true, now
+		l.flush()
+	}
+	if !l.said {
+		return false
+	}
+	waiting := false
+	for _, k := range l.links {
+		if k.fd < 0 {
+			continue
+		}
+		if !k.unsent() && !k.shut {
+			shutdownFD(k.fd)
+			k.shut = true
+		}
+		if k.left && k.shut {
+			k.close()
+			continue
+		}
+		waiting = true
+	}
+	return !waiting || now.Sub(l.saidAt) >= goodbyeWait
+}
+
+// finish closes everything; after it post takes nothing more.
+func (l *loop) finish() {
+	clean := l.said
+	for _, k := range l.links {
+		clean = clean && !k.unsent()
+		k.close()
+	}
+	l.s.mu.Lock()
+	l.s.ended, l.s.clean = true, clean
+	l.p.close()
+	l.s.notify()
+	l.s.mu.Unlock()
+	close(l.s.over)
+}
