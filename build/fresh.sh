@@ -31,7 +31,7 @@ root_tar=$PWD/.cache/fresh/$suite.tar
 if [ ! -s "$root_tar" ] || [ -n "$(find "$root_tar" -mtime +7)" ]; then
     mkdir -p "${root_tar%/*}"
     # A file for the log: it shows only when the bootstrap fails.
-    timeout 900 debootstrap --variant=minbase $suite "$work/root" "$mirror" >"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
+    timeout --foreground 900 debootstrap --variant=minbase $suite "$work/root" "$mirror" >"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
     for extra in $suite-updates $suite-security; do
         at=$(uri "$extra")
         [ -z "$at" ] || echo "deb $at $extra main" >>"$work/root/etc/apt/sources.list"
@@ -60,13 +60,13 @@ mkdir "$work/src"
 git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done |
     tar -c --null -T - | tar -x -C "$work/src"
 
-timeout 1500 buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs build --isolation chroot --network host --layers=false \
+timeout --foreground 1500 buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs build --isolation chroot --network host --layers=false \
     --build-arg BASE=localhost/fresh-base --build-arg CHECK="guard outside" -f "$work/src/Dockerfile.rocm" -t fresh "$work/src" </dev/null
 say "Dockerfile.rocm builds and its check passes"
 
 # A user without rights, in a home and a clone of its own.
 user=$(b from localhost/fresh)
-inside() { timeout 600 buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs run --isolation chroot --network host "$@" </dev/null; }
+inside() { timeout --foreground 600 buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs run --isolation chroot --network host "$@" </dev/null; }
 inside "$user" -- useradd -m stranger
 inside "$user" -- sh -c 'cp -r /src /home/stranger/hipfabric && rm -rf /home/stranger/hipfabric/bin && chown -R stranger: /home/stranger'
 b config --workingdir /home/stranger/hipfabric --env HOME=/home/stranger "$user"
