@@ -1,0 +1,162 @@
+package hipfabric
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+func TestRanksThatMeetGatherSumAndTalk(t *testing.T) {
+	for world := 1; world <= 5; world++ {
+		t.Run(fmt.Sprint(world), func(t *testing.T) {
+			groups := opened(t, world, nil)
+			errs := each(world, func(r int) error { return gatherSumTalk(t, groups[r]) })
+			for r, err := range errs {
+				require.NoError(t, err, "rank %d", r)
+			}
+			for r, err := range closeAll(groups) {
+				require.NoError(t, err, "rank %d", r)
+			}
+		})
+	}
+}
+
+func gatherSumTalk(t *testing.T, g *Group) error {
+	assert.Equal(t, []Path{{Name: "tcp", Chosen: true, Reason: "every rank has it"}}, g.Paths())
+	assert.NoError(t, g.Err())
+	want := make([]byte, g.World())
+	for r := range want {
+		want[r] = byte(r + 1)
+	}
+	out := make([]byte, g.World())
+	if err := g.Host().AllGather(out, []byte{byte(g.Rank() + 1)}); err != nil {
+		return err
+	}
+	assert.Equal(t, want, out)
+	sum := []float32{float32(g.Rank()), 1}
+	if err := g.Host().AllReduce(fabric.Bytes(sum), fabric.Bytes(sum), fabric.F32, fabric.Sum); err != nil {
+		return err
+	}
+	w := float32(g.World())
+	assert.Equal(t, []float32{w * (w - 1) / 2, w}, sum)
+	if g.Rank() == 0 {
+		if err := g.Control().Broadcast(t.Context(), []byte("plan")); err != nil {
+			return err
+		}
+	} else {
+		buf := make([]byte, 16)
+		n, from, err := g.Control().Recv(t.Context(), buf)
+		if err != nil {
+			return err
+		}
+		assert.Equal(t, "plan", string(buf[:n]))
+		assert.Zero(t, from)
+	}
+	if err := g.Control().Barrier(t.Context()); err != nil {
+		return err
+	}
+	assert.Equal(t, uint64(2), g.Stats().Calls)
+	return nil
+}
+
+func TestAWorldOfOneNeedsNobody(t *testing.T) {
+	g, err := Open(t.Context(), Config{World: 1})
+	require.NoError(t, err)
+	require.NoError(t, gatherSumTalk(t, g))
+	require.NoError(t, g.Close(t.Context()))
+}
+
+func TestSixtyFourRanksOfOneProcessOpen(t *testing.T) {
+	began := time.Now()
+	groups, errs := openAll(t.Context(), configs(t, fabric.MaxWorld, nil))
+	took := time.Since(began)
+	t.Cleanup(func() { closeAll(groups) })
+	for r, err := range errs {
+		require.NoError(t, err, "rank %d", r)
+	}
+	t.Logf("64 ranks opened in %v", took)
+	for r, err := range each(len(groups), func(r int) error { return groups[r].Host().Barrier() }) {
+		require.NoError(t, err, "rank %d", r)
+	}
+	bound := 20 * time.Second
+	if raceEnabled {
+		bound *= 10
+	}
+	assert.Less(t, took, bound)
+}
+
+func TestOpenAndCloseLeakNothing(t *testing.T) {
+	rounds := 200
+	if raceEnabled || testing.Short() {
+		rounds = 20
+	}
+	var goroutines int
+	var files uint64
+	for i := range rounds {
+		groups, errs := openAll(t.Context(), configs(t, 2, nil))
+		require.NoError(t, errors.Join(errs...))
+		require.NoError(t, errors.Join(each(2, func(r int) error { return groups[r].Host().Barrier() })...))
+		require.NoError(t, errors.Join(closeAll(groups)...))
+		if i == 0 { // what the runtime opens once stays
+			goroutines = runtime.NumGoroutine()
+			files, _ = descriptors()
+		}
+	}
+	left, _ := descriptors()
+	assert.LessOrEqual(t, left, files, "files")
+	assert.LessOrEqual(t, runtime.NumGoroutine(), goroutines, "goroutines")
+}
+
+func TestAbortEndsEveryRankWithOneCause(t *testing.T) {
+	groups := opened(t, 3, nil)
+	errs := each(3, func(r int) error {
+		if r == 1 {
+			groups[1].Abort(errors.New("out of tokens"))
+			return groups[1].Host().Barrier()
+		}
+		return groups[r].Host().AllGather(make([]byte, 3), make([]byte, 1))
+	})
+	for r, err := range errs {
+		require.ErrorIs(t, err, fabric.ErrAborted, "rank %d", r)
+		assert.ErrorContains(t, err, "out of tokens")
+		var op *fabric.OpError
+		require.ErrorAs(t, err, &op)
+		assert.Equal(t, r, op.Rank)
+		assert.Equal(t, 1, op.From, "rank %d says who aborted", r)
+		<-groups[r].Done()
+		assert.EqualError(t, groups[r].Err(), "aborted: out of tokens")
+		assert.ErrorIs(t, groups[r].Host().Barrier(), fabric.ErrAborted, "every later call returns the first cause")
+	}
+}
+
+func TestAClosedGroupRefusesAndClosesOnlyOnce(t *testing.T) {
+	groups := opened(t, 2, nil)
+	for r, err := range closeAll(groups) {
+		require.NoError(t, err, "rank %d", r)
+		<-groups[r].Done()
+		require.NoError(t, groups[r].Err())
+		require.NoError(t, groups[r].Close(t.Context()))
+		assert.ErrorIs(t, groups[r].Host().Barrier(), fabric.ErrClosed)
+		assert.ErrorIs(t, groups[r].Host().Barrier(), os.ErrClosed)
+		groups[r].Abort(errors.New("late"))
+	}
+}
+
+func TestARankThatLeavesEarlyIsNamed(t *testing.T) {
+	groups := opened(t, 3, nil)
+	require.NoError(t, groups[2].Close(t.Context()))
+	for r, err := range each(2, func(r int) error { return groups[r].Host().Barrier() }) {
+		require.ErrorIs(t, err, fabric.ErrPeerFailed, "rank %d", r)
+		var op *fabric.OpError
+		require.ErrorAs(t, err, &op)
+		assert.Equal(t, 2, op.Peer)
+	}
+}

@@ -1,0 +1,148 @@
+package hipfabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/bootstrap"
+	"github.com/hipfabric/hipfabric/fabric/tcp"
+)
+
+// Open joins the group's ranks and brings up the best path that all of them can use; every rank calls it. It blocks
+// until all are there, ctx or Config.OpenTimeout ends, or one of them fails. Every error is an *fabric.OpError with Op
+// "open": ErrInvalid for a setting (nothing was opened), ErrUnsupported for what this system lacks, ErrUnauthorized for
+// another secret, ErrMismatch for other settings or versions, ErrTimeout, ErrPeerFailed. After an error nothing of the
+// group is left open.
+func Open(ctx context.Context, cfg Config) (*Group, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, openError(&cfg, err)
+	}
+	c := cfg.withDefaults()
+	if c.SecretFile != "" {
+		secret, err := readSecret(c.SecretFile)
+		if err != nil {
+			return nil, openError(&c, err)
+		}
+		c.Secret = secret
+	}
+	used, limit := descriptors()
+	if err := checkDescriptors(&c, used, limit); err != nil {
+		return nil, openError(&c, err)
+	}
+	status, err := listenStatus(c.StatusSocket)
+	if err != nil {
+		return nil, openError(&c, err)
+	}
+	g, err := join(ctx, c, status)
+	if err != nil {
+		status.close()
+		return nil, openError(&c, err)
+	}
+	return g, nil
+}
+
+// join meets the other ranks and builds the paths; c is valid and complete.
+func join(ctx context.Context, c Config, status *statusServer) (*Group, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.OpenTimeout)
+	defer cancel()
+	session, err := bootstrap.Join(ctx, bootstrapConfig(&c))
+	if err != nil {
+		return nil, err
+	}
+	g, err := build(ctx, c, session, status)
+	if err != nil {
+		_ = session.Close(ctx) // err is why; what the goodbye says adds nothing
+		return nil, err
+	}
+	return g, nil
+}
+
+// build opens the path and enters the group only once every rank has it: prepare, vote, then enter.
+func build(ctx context.Context, c Config, session *bootstrap.Session, status *statusServer) (*Group, error) {
+	// A rank that fails while the others wait for its connections ends their wait.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	session.OnCause(func(cause error) { cancel(cause) })
+
+	policy := spin(c.SpinFor, session.LocalRanks(), usableCores())
+	transport, err := tcp.Open(ctx, session, tcp.Config{Group: c.Name, Channel: "host", EagerBytes: c.EagerBytes, Window: c.Window,
+		SpinFor: policy.spinFor, Yield: policy.yield, Verify: c.Verify, Logger: c.Logger})
+	if err != nil {
+		if cause := session.Cause(); cause != nil {
+			return nil, cause
+		}
+		return nil, session.Report(openCause(c.Rank, err))
+	}
+	if err := session.Vote(ctx, "tcp", nil); err != nil {
+		_ = transport.Close()
+		return nil, err
+	}
+	return newGroup(c, session, transport, status, policy), nil
+}
+
+// settings are what all ranks must agree on.
+func settings(c *Config) []bootstrap.Setting {
+	return []bootstrap.Setting{
+		{Name: "Timeout", Value: c.Timeout.String()},
+		{Name: "Heartbeat", Value: c.Heartbeat.String()},
+		{Name: "VerdictBusy", Value: c.VerdictBusy.String()},
+		{Name: "VerdictIdle", Value: c.VerdictIdle.String()},
+		{Name: "Paths", Value: strings.Join(c.Paths, ",")},
+		{Name: "EagerBytes", Value: strconv.Itoa(c.EagerBytes)},
+		{Name: "Window", Value: strconv.Itoa(c.Window)},
+		{Name: "Verify", Value: strconv.FormatBool(c.Verify)},
+	}
+}
+
+func bootstrapConfig(c *Config) bootstrap.Config {
+	return bootstrap.Config{Group: c.Name, Rank: c.Rank, World: c.World, Master: c.Master, Listen: c.Listen, Secret: c.Secret,
+		Insecure: c.Insecure, OpenTimeout: c.OpenTimeout, Heartbeat: c.Heartbeat, VerdictBusy: c.VerdictBusy,
+		VerdictIdle: c.VerdictIdle, Settings: settings(c), Logger: c.Logger}
+}
+
+// openCause is what this rank tells the others when its own part of Open failed.
+func openCause(rank int, err error) *fabric.Cause {
+	var cause *fabric.Cause
+	if errors.As(err, &cause) {
+		return cause
+	}
+	return &fabric.Cause{Kind: sentinelOf(err), Peer: rank, From: rank, Text: fmt.Sprintf("rank %d could not open its path: %v", rank, err), Err: err}
+}
+
+// openError is the one shape of Open's errors.
+func openError(c *Config, err error) error { return opError("open", c, err) }
+
+func opError(op string, c *Config, err error) error {
+	if already, ok := err.(*fabric.OpError); ok { //nolint:errorlint // the outermost only: what it wraps is the cause
+		same := *already
+		same.Op, same.Group = op, c.Name
+		return &same
+	}
+	e := &fabric.OpError{Op: op, Group: c.Name, Rank: c.Rank, Peer: -1, From: -1, Err: err}
+	var cause *fabric.Cause
+	switch {
+	case errors.As(err, &cause):
+		e.Peer, e.From = cause.Peer, cause.From
+	case sentinelOf(err) == fabric.ErrTimeout && !errors.Is(err, fabric.ErrTimeout):
+		e.Err = &fabric.Cause{Kind: fabric.ErrTimeout, Peer: -1, From: c.Rank, Text: err.Error(), Err: err}
+	}
+	return e
+}
+
+// sentinelOf finds which of the module's errors err is; a context's end is a timeout or an abort.
+func sentinelOf(err error) error {
+	for _, s := range []error{fabric.ErrInvalid, fabric.ErrUnsupported, fabric.ErrMismatch, fabric.ErrDesync, fabric.ErrPeerFailed,
+		fabric.ErrTimeout, fabric.ErrUnauthorized, fabric.ErrClosed} {
+		if errors.Is(err, s) {
+			return s
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fabric.ErrTimeout
+	}
+	return fabric.ErrAborted
+}

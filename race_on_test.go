@@ -1,0 +1,5 @@
+//go:build race
+
+package hipfabric
+
+const raceEnabled = true

@@ -1,0 +1,34 @@
+package hipfabric
+
+import (
+	"runtime"
+	"time"
+)
+
+// spinWhenShort is the most that a wait spins when another rank needs the core: it yields meanwhile, so this bounds what
+// is lost when the other has nothing to do.
+const spinWhenShort = 200 * time.Microsecond
+
+// spinPolicy says how waits behave: for how long they spin (0 is the path's default) and whether they give up their
+// core in between.
+type spinPolicy struct {
+	spinFor time.Duration
+	yield   bool
+	cores   int
+}
+
+// usableCores respects the affinity mask (NumCPU) and the cgroup's quota (GOMAXPROCS).
+func usableCores() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
+
+// spin lowers the configured spin when the ranks of this host are more than its cores: a spinning rank would keep the
+// one that it waits for from running.
+func spin(configured time.Duration, localRanks, cores int) spinPolicy {
+	if localRanks <= cores {
+		return spinPolicy{spinFor: configured, cores: cores}
+	}
+	lowered := spinWhenShort
+	if configured > 0 {
+		lowered = min(configured, spinWhenShort)
+	}
+	return spinPolicy{spinFor: lowered, yield: true, cores: cores}
+}

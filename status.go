@@ -1,0 +1,130 @@
+package hipfabric
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+// StatusSchema names the form of the document that a status socket serves.
+const StatusSchema = "hipfabric.status/1"
+
+// Status is what a running group says about itself. Rank 0 knows all ranks; another knows at least itself and rank 0.
+type Status struct {
+	Schema   string       `json:"schema"`
+	Group    string       `json:"group"`
+	Rank     int          `json:"rank"` // who says so
+	World    int          `json:"world"`
+	UptimeMs int64        `json:"uptime_ms"`
+	Cause    string       `json:"cause,omitempty"` // why the group failed
+	Paths    []Path       `json:"paths"`
+	Ranks    []RankStatus `json:"ranks"`
+
+	Calls           uint64      `json:"calls"` // completed by this rank, as Bytes and the rates are
+	Failed          uint64      `json:"failed"`
+	Bytes           uint64      `json:"bytes"` // contributed
+	CallsPerSecond  float64     `json:"calls_per_second"`
+	BytesPerSecond  float64     `json:"bytes_per_second"`
+	RatesOverMs     int64       `json:"rates_over_ms"`     // how long the rates were measured
+	InCallsFraction float64     `json:"in_calls_fraction"` // of that time, what was spent in calls
+	Peers           []PeerBytes `json:"peers"`
+}
+
+// RankStatus is what a rank is doing. Op is the call in flight, "" when there is none.
+type RankStatus struct {
+	Rank           int     `json:"rank"`
+	Host           string  `json:"host,omitempty"`
+	State          string  `json:"state"`     // "ok", "left", "failed" or, where this rank hears nothing of it, "unknown"
+	HeardMs        int64   `json:"heard_ms"`  // since its last sign of life; -1 when there was none
+	Op             string  `json:"op"`        // "all-gather"
+	Seq            uint64  `json:"seq"`       // of that call, in the group's or the pair's order
+	Peer           int     `json:"peer"`      // of a call between two; -1 elsewhere
+	CallBytes      int     `json:"bytes"`     // of that call
+	CallAgeMs      int64   `json:"age_ms"`    // since it began
+	WaitingFor     []int   `json:"waits_for"` // ranks that the call waits for
+	Calls          uint64  `json:"calls"`     // completed
+	CallsPerSecond float64 `json:"calls_per_second"`
+}
+
+// PeerBytes is what moved between this rank and a peer, headers included.
+type PeerBytes struct {
+	Peer                   int     `json:"peer"`
+	SentBytes              uint64  `json:"sent_bytes"`
+	ReceivedBytes          uint64  `json:"received_bytes"`
+	SentBytesPerSecond     float64 `json:"sent_bytes_per_second"`
+	ReceivedBytesPerSecond float64 `json:"received_bytes_per_second"`
+}
+
+// rateWindow is how often the counters are sampled; rates are over one to two of it.
+const rateWindow = time.Second
+
+// sample is what rates are differences of.
+type sample struct {
+	at    time.Time
+	stats fabric.Stats
+	calls map[int]uint64 // of each rank
+}
+
+// rates keeps the last two samples.
+type rates struct {
+	mu          sync.Mutex
+	older, last sample
+}
+
+func (r *rates) add(s sample) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.older, r.last = r.last, s
+	if r.older.at.IsZero() {
+		r.older = s
+	}
+}
+
+// base is the sample to measure from.
+func (r *rates) base() sample {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.older
+}
+
+// rate is a difference over time, 0 where the counters say nothing.
+func rate(now, before uint64, over time.Duration) float64 {
+	if over <= 0 || now < before {
+		return 0
+	}
+	return float64(now-before) / over.Seconds()
+}
+
+func (s *Status) fill(now, base sample) {
+	over := now.at.Sub(base.at)
+	s.RatesOverMs = over.Milliseconds()
+	s.Calls, s.Failed, s.Bytes = now.stats.Calls, now.stats.Failed, now.stats.Bytes
+	s.CallsPerSecond = rate(now.stats.Calls, base.stats.Calls, over)
+	s.BytesPerSecond = rate(now.stats.Bytes, base.stats.Bytes, over)
+	s.InCallsFraction = rate(now.stats.CallNs, base.stats.CallNs, over) / float64(time.Second)
+	for i := range s.Ranks {
+		s.Ranks[i].CallsPerSecond = rate(s.Ranks[i].Calls, base.calls[s.Ranks[i].Rank], over)
+	}
+	before := make(map[int]fabric.PeerStats)
+	for _, p := range base.stats.Transport.Peers {
+		before[p.Peer] = p
+	}
+	s.Peers = []PeerBytes{}
+	for _, p := range now.stats.Transport.Peers {
+		s.Peers = append(s.Peers, PeerBytes{Peer: p.Peer, SentBytes: p.SentBytes, ReceivedBytes: p.ReceivedBytes,
+			SentBytesPerSecond:     rate(p.SentBytes, before[p.Peer].SentBytes, over),
+			ReceivedBytesPerSecond: rate(p.ReceivedBytes, before[p.Peer].ReceivedBytes, over)})
+	}
+}
+
+// ranksOf lists the set bits of a mask of ranks.
+func ranksOf(mask uint64) []int {
+	list := []int{}
+	for r := range fabric.MaxWorld {
+		if mask&(1<<r) != 0 {
+			list = append(list, r)
+		}
+	}
+	return list
+}
