@@ -71,6 +71,7 @@ func (s *Session) asCause(err error) *fabric.Cause {
 
 // arbiter is the loop's part in settling the cause. Rank 0's decides; the others ask it.
 type arbiter struct {
+	cause   *fabric.Cause   // settled; announced a moment later
 	reports []*fabric.Cause // undecided, in order of arrival
 	deaths  []*fabric.Cause // control connections that ended without a goodbye
 	asked   *fabric.Cause   // what this rank has reported to rank 0
@@ -85,11 +86,10 @@ func (l *loop) report(c *fabric.Cause) { l.reports = append(l.reports, c) }
 // decide settles the cause once there is something to settle, after everything that is pending has been read: a death
 // or a verdict that is already here outranks what follows from it.
 func (l *loop) decide() {
-	if l.s.cause.Load() != nil || len(l.reports)+len(l.deaths) == 0 {
+	if l.cause != nil || len(l.reports)+len(l.deaths) == 0 {
 		return
 	}
-	l.readPending()
-	if l.s.cause.Load() != nil {
+	if l.readPending(); l.cause != nil {
 		return
 	}
 	if l.rank == 0 {
@@ -106,7 +106,6 @@ func (l *loop) decide() {
 	case l.asked == nil:
 		l.asked, l.askedAt = l.reports[0], time.Now()
 		up.send(frameReport, encodeCause(l.asked))
-		l.flush()
 	}
 }
 
@@ -134,44 +133,58 @@ func consequence(c *fabric.Cause) bool {
 	return errors.Is(c.Kind, fabric.ErrPeerFailed) || errors.Is(c.Kind, fabric.ErrAborted) || errors.Is(c.Kind, fabric.ErrTimeout)
 }
 
-// settle makes c the group's cause here and tells the others; heard, which may be nil, is the link that it came from.
+// settle fixes the cause and queues it for the others; heard, which may be nil, is the link that it came from.
 func (l *loop) settle(c *fabric.Cause, heard *link) {
-	s := l.s
-	s.mu.Lock()
-	if s.cause.Load() != nil {
-		s.mu.Unlock()
+	if l.cause != nil {
 		return
 	}
 	if a := l.asked; a != nil && a.Kind == c.Kind && a.Peer == c.Peer && a.From == c.From && a.Text == c.Text {
 		c = a // the same, with what this rank's system said
 	}
-	s.cause.Store(c)
-	close(s.settled)
-	callbacks := s.onCause
-	s.onCause = nil
-	s.notify()
-	s.mu.Unlock()
-	s.end()
-	l.reports, l.deaths = nil, nil
+	l.cause, l.reports, l.deaths = c, nil, nil
 	told := encodeCause(c)
 	for _, k := range l.links {
 		if k != heard {
 			k.send(frameVerdict, told)
 		}
 	}
-	l.flush()
-	for _, fn := range callbacks {
-		fn(c)
+	if l.rank == 0 {
+		l.collect(time.Now())
+		return
 	}
-	l.beginRecords(time.Now())
+	l.links[0].send(frameRecords, append(encodeProgress(l.s.sample()), encodeRecords(l.s.lastRecords())...))
+}
+
+// announce makes a settled cause known in this process. The others have been written to before: a program that ends as
+// soon as it knows must not take the news with it.
+func (l *loop) announce() {
+	s := l.s
+	if l.cause == nil || s.cause.Load() != nil {
+		return
+	}
+	s.mu.Lock()
+	s.cause.Store(l.cause)
+	callbacks := s.onCause
+	s.onCause = nil
+	s.notify()
+	s.mu.Unlock()
+	close(s.settled)
+	s.end()
+	for _, fn := range callbacks {
+		fn(l.cause)
+	}
+	l.maybeEndRecords()
 }
 
 // expire ends waits for others that have lasted too long.
 func (l *loop) expire(now time.Time) {
-	if l.asked != nil && l.s.cause.Load() == nil {
+	if l.asked != nil && l.cause == nil {
 		waited := now.Sub(l.askedAt)
 		if waited >= l.s.cfg.VerdictBusy || waited >= verdictWait && !l.mon.alive(0, now) {
 			l.readPending()
+			if l.links[0].left {
+				l.settle(leftCause(0), nil)
+			}
 			l.settle(rank0Failed(), nil)
 		}
 	}
@@ -180,24 +193,20 @@ func (l *loop) expire(now time.Time) {
 	}
 }
 
-// beginRecords sends this rank's last calls to rank 0, or on rank 0 begins to wait for the others'.
-func (l *loop) beginRecords(now time.Time) {
-	mine := l.s.lastRecords()
-	if l.rank != 0 {
-		l.links[0].send(frameRecords, append(encodeProgress(l.s.sample()), encodeRecords(mine)...))
-		l.flush()
-		return
-	}
+// collect begins, on rank 0, the wait for the others' last calls.
+func (l *loop) collect(now time.Time) {
 	l.collected = make([]RankReport, l.s.cfg.World)
 	for r := range l.collected {
-		l.collected[r] = RankReport{Rank: r, Host: l.s.places[r].host, Missing: "no answer"}
-		if k := l.byRank[r]; k != nil && k.fd < 0 {
+		l.collected[r] = RankReport{Rank: r, Host: l.s.places[r].host, Progress: fabric.Progress{Peer: -1}, Missing: "no answer"}
+		switch k := l.byRank[r]; {
+		case k != nil && k.left:
+			l.collected[r].Missing = "it has left the group"
+		case k != nil && k.fd < 0:
 			l.collected[r].Missing = "its control connection has ended"
 		}
 	}
-	l.collected[0] = RankReport{Host: l.s.places[0].host, Progress: l.s.sample(), Records: mine}
+	l.collected[0] = RankReport{Host: l.s.places[0].host, Progress: l.s.sample(), Records: l.s.lastRecords()}
 	l.collectUntil = now.Add(verdictWait)
-	l.maybeEndRecords()
 }
 
 func (s *Session) lastRecords() []fabric.Record {
@@ -227,6 +236,9 @@ func (l *loop) gotRecords(rank int, b []byte) error {
 
 // maybeEndRecords ends the wait when nobody is left who could still answer.
 func (l *loop) maybeEndRecords() {
+	if l.collectUntil.IsZero() || l.s.cause.Load() == nil {
+		return
+	}
 	for _, k := range l.links {
 		if k.fd >= 0 && !k.left && l.collected[k.peer].Missing != "" {
 			return

@@ -182,10 +182,12 @@ func (f *formation) wait(ctx context.Context, began time.Time) ([]*link, error) 
 		case <-f.changed:
 		case <-ctx.Done():
 			f.mu.Lock()
+			defer f.mu.Unlock()
+			if links, err := f.start(); links != nil || err != nil {
+				return links, err // the last one came at the last moment
+			}
 			f.fail(f.late(ctx, began))
-			cause := f.cause
-			f.mu.Unlock()
-			return nil, cause
+			return nil, f.cause
 		}
 	}
 }
@@ -197,7 +199,11 @@ func (f *formation) late(ctx context.Context, began time.Time) *fabric.Cause {
 			absent = append(absent, r)
 		}
 	}
-	return endedBy(ctx, absent[0], 0, fmt.Sprintf("ranks %v have not joined rank 0 at %v in %v", absent, f.s.cfg.Master,
+	first := -1
+	if len(absent) > 0 {
+		first = absent[0]
+	}
+	return endedBy(ctx, first, 0, fmt.Sprintf("ranks %v have not joined rank 0 at %v in %v", absent, f.s.cfg.Master,
 		time.Since(began).Round(time.Millisecond)))
 }
 
@@ -235,6 +241,9 @@ func (f *formation) linger(ctx context.Context) {
 // start sends the table to all once they are here and alive, and takes their sockets; mu is held. Nil links and no
 // error mean that somebody is still missing.
 func (f *formation) start() ([]*link, error) {
+	if f.cause != nil {
+		return nil, nil
+	}
 	for r := 1; r < len(f.members); r++ {
 		if m := f.members[r]; m != nil && gone(m.conn) {
 			_ = m.conn.Close()

@@ -109,9 +109,7 @@ func (l *loop) heardGoodbye(k *link) {
 		}
 	}
 	_ = l.noteLeft(k.peer)
-	if !l.collectUntil.IsZero() {
-		l.maybeEndRecords()
-	}
+	l.maybeEndRecords()
 }
 
 func (l *loop) noteLeft(rank int) error {

@@ -48,7 +48,7 @@ func listen(ctx context.Context, field string, addresses []netip.AddrPort, logge
 	var foreign error
 	for _, a := range addresses {
 		socket, err := lc.Listen(ctx, "tcp", a.String())
-		if errors.Is(err, syscall.EADDRNOTAVAIL) {
+		if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
 			foreign = fabric.Invalidf("%s: %v is no address of this host, so this rank cannot listen there", field, a)
 			continue
 		}
@@ -123,7 +123,7 @@ func (l *listener) accept(ctx context.Context, s *net.TCPListener) {
 		}
 		if !warned {
 			warned = true
-			l.logger.Warn("cannot accept connections", "addr", s.Addr().String(), "err", err)
+			l.logger.Warn("cannot accept connections", "addr", s.Addr().String(), "err", filesOr(err))
 		}
 		pause(ctx, acceptPause)
 	}

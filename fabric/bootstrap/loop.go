@@ -58,16 +58,17 @@ func (l *loop) run() {
 		if now := time.Now(); l.beating() && l.mon.due(now) {
 			l.beat(now)
 		}
-		l.flush()
 		l.decide()
 		l.expire(time.Now())
+		l.flush()
+		l.announce()
 	}
 	l.finish()
 }
 
 // beating says whether signs of life and verdicts on their absence are still due.
 func (l *loop) beating() bool {
-	return l.mon.on() && l.s.cause.Load() == nil && !l.said && len(l.links) > 0
+	return l.mon.on() && l.cause == nil && !l.said && len(l.links) > 0
 }
 
 // patience is how long the poller may wait.
@@ -78,8 +79,8 @@ func (l *loop) patience(now time.Time) time.Duration {
 			until = t
 		}
 	}
-	open := l.s.cause.Load() == nil
-	if open && len(l.deaths) > 0 || l.leaving && !l.said {
+	open := l.cause == nil
+	if open && len(l.deaths) > 0 {
 		soonest(now)
 	}
 	if l.beating() {
@@ -118,7 +119,7 @@ func (l *loop) beat(now time.Time) {
 		}
 	}
 	l.flush()
-	if l.readPending(); l.s.cause.Load() != nil || len(l.reports)+len(l.deaths) > 0 {
+	if l.readPending(); l.cause != nil || len(l.reports)+len(l.deaths) > 0 {
 		return
 	}
 	waiting := mine.Waiting
@@ -202,9 +203,7 @@ func (l *loop) drop(k *link, err error) {
 		text = "its process ended: the control connection closed without a goodbye"
 	}
 	l.deaths = append(l.deaths, &fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: k.peer, From: l.rank, Text: text, Err: err})
-	if !l.collectUntil.IsZero() {
-		l.maybeEndRecords()
-	}
+	l.maybeEndRecords()
 }
 
 func (l *loop) hasLeft(rank int) bool {
@@ -219,7 +218,7 @@ func (l *loop) departed(now time.Time) bool {
 	if l.quit {
 		return true
 	}
-	undecided := l.s.cause.Load() == nil && len(l.reports)+len(l.deaths) > 0
+	undecided := l.cause == nil && len(l.reports)+len(l.deaths) > 0
 	if !l.said && !undecided && l.collectUntil.IsZero() {
 		for _, k := range l.links {
 			k.send(frameGoodbye, nil)
