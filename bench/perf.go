@@ -33,7 +33,7 @@ func (h *hipfabric) prepare(context.Context, string) error {
 func (h *hipfabric) args() []string {
 	return []string{"perf", "-n", strconv.Itoa(h.world), "--kind", "tcp", "--op", strings.Join(h.ops, ","),
 		"--sizes", strings.Join(decimal(h.sizes), ","), "--dtype", "f32", "--redop", "sum",
-		"--iters", strconv.Itoa(h.iters), "--warmup", "50", "--json", "-"}
+		"--iters", strconv.Itoa(h.iters), "--warmup", "50", "--check", "--json", "-"}
 }
 
 func (h *hipfabric) measure(ctx context.Context) (results, error) {
