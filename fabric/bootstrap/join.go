@@ -182,7 +182,7 @@ func (s *Session) attempt(ctx context.Context, seen *sighting) ([]*link, error) 
 		if errors.As(err, &cause) || errors.Is(err, fabric.ErrInvalid) {
 			return nil, err
 		}
-		if ctx.Err() == nil {
+		if ctx.Err() == nil || seen.last == nil {
 			seen.note(fmt.Errorf("%v: %w", a, err))
 		}
 	}
