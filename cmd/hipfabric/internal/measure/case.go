@@ -1,0 +1,122 @@
+package measure
+
+import (
+	"fmt"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+// spec is one operation at one size.
+type spec struct {
+	op     fabric.Op
+	bytes  int // that a rank contributes; rounded down to what the operation takes
+	dtype  fabric.DType
+	reduce fabric.ReduceOp
+	seed   uint64
+}
+
+// bench is a spec with buffers, ready to be called again and again.
+type bench struct {
+	spec
+	c           *fabric.Collective
+	rank, world int
+	in, out     []byte
+	want, peer  []byte // scratch of the check
+	call        func() error
+	steps       int // calls that a sample holds: its time is divided by it
+	expect      func(round int)
+}
+
+// unit is what the bytes of an operation must be a multiple of.
+func unit(op fabric.Op, world int, dt fabric.DType) int {
+	switch op {
+	case fabric.AllReduce:
+		return dt.Size()
+	case fabric.ReduceScatter:
+		return dt.Size() * world
+	case fabric.AllToAll, fabric.AllToAllV:
+		return world
+	default:
+		return 1
+	}
+}
+
+// partner is the other rank of a pair; the last of an odd number has none.
+func (b *bench) partner() int {
+	if p := b.rank ^ 1; p < b.world {
+		return p
+	}
+	return -1
+}
+
+func newBench(c *fabric.Collective, s spec) (*bench, error) {
+	b := &bench{spec: s, c: c, rank: c.Rank(), world: c.World(), steps: 1}
+	b.bytes -= b.bytes % unit(s.op, b.world, s.dtype)
+	if s.op == fabric.Barrier {
+		b.bytes = 0
+	}
+	b.call, b.expect = func() error { return nil }, func(int) {}
+	switch s.op {
+	case fabric.AllReduce, fabric.ReduceScatter:
+		b.reduction()
+	case fabric.AllGather, fabric.AllGatherV, fabric.AllGatherRows:
+		b.gather()
+	case fabric.Broadcast:
+		b.broadcast()
+	case fabric.AllToAll, fabric.AllToAllV:
+		b.exchangeAll()
+	case fabric.Exchange, fabric.SendRecv, fabric.Send:
+		b.pair()
+	case fabric.Barrier:
+		b.call = c.Barrier
+	default:
+		return nil, fabric.Invalidf("%v is no operation to measure; send covers recv", s.op)
+	}
+	return b, nil
+}
+
+// buffers makes them page-aligned, as Alloc of the path would be.
+func (b *bench) buffers(in, out int) {
+	b.in, b.out, b.want = make([]byte, in), make([]byte, out), make([]byte, out)
+}
+
+// contribution is what rank r gives in a round, in scratch that the next call overwrites.
+func (b *bench) contribution(r, n, round int) []byte {
+	if cap(b.peer) < n {
+		b.peer = make([]byte, n)
+	}
+	b.peer = b.peer[:n]
+	input(b.peer, b.seed, r, round, b.dtype)
+	return b.peer
+}
+
+// check makes one call on fresh input and counts the elements of out that are not what they should be.
+func (b *bench) check(round int) (wrong int, err error) {
+	input(b.in, b.seed, b.rank, round, b.dtype)
+	fill(b.out, poison)
+	fill(b.want, poison)
+	if b.op == fabric.Broadcast && b.rank == 0 {
+		copy(b.out, b.in)
+	}
+	if err := b.call(); err != nil {
+		return 0, err
+	}
+	b.expect(round)
+	size := 1
+	if b.op.Reduces() {
+		size = b.dtype.Size()
+	}
+	for i := 0; i < len(b.out); i += size {
+		if string(b.out[i:i+size]) != string(b.want[i:i+size]) {
+			wrong++
+		}
+	}
+	return wrong, nil
+}
+
+func (s spec) String() string {
+	if s.op.Reduces() {
+		return fmt.Sprintf("%v %v %v of %d bytes", s.op, s.reduce, s.dtype, s.bytes)
+	}
+	return fmt.Sprintf("%v of %d bytes", s.op, s.bytes)
+}

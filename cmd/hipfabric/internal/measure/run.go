@@ -1,0 +1,96 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+// ErrWrong says that a call gave other bytes than it must.
+var ErrWrong = errors.New("wrong data")
+
+// rounds is how often each operation is checked before it is timed: on any bits, and on ordinary numbers.
+const rounds = 2
+
+// Run checks and times each operation of the plan at each size and hands on what came of it: on rank 0 its samples, in
+// nanoseconds, worth until emit returns; on other ranks only how much was wrong counts. Wrong data is ErrWrong at the end,
+// on every rank.
+func Run(c *fabric.Collective, kind string, p Plan, emit func(Result, []int64) error) error {
+	var bad int64
+	samples := make([]int64, p.Iters)
+	for _, op := range p.Ops {
+		sizes := p.Sizes
+		if op == fabric.Barrier {
+			sizes = sizes[:1]
+		}
+		for _, bytes := range sizes {
+			wrong, err := p.one(c, kind, op, bytes, samples, emit)
+			if err != nil {
+				return err
+			}
+			bad += wrong
+		}
+	}
+	return verdict(bad)
+}
+
+func (p *Plan) one(c *fabric.Collective, kind string, op fabric.Op, bytes int, samples []int64, emit func(Result, []int64) error) (int64, error) {
+	b, err := newBench(c, spec{op: op, bytes: bytes, dtype: p.DType, reduce: p.Reduce, seed: p.Seed})
+	if err != nil {
+		return 0, err
+	}
+	var wrong *int64
+	if p.Check {
+		n, err := b.checkAll()
+		if err != nil {
+			return 0, err
+		}
+		wrong = &n
+	}
+	if err := c.Barrier(); err != nil {
+		return 0, err
+	}
+	if err := b.sample(p.Warmup, samples); err != nil {
+		return 0, err
+	}
+	if err := c.Barrier(); err != nil {
+		return 0, err
+	}
+	if c.Rank() == 0 {
+		if err := emit(b.result(kind, samples, wrong), samples); err != nil {
+			return 0, err
+		}
+	}
+	if wrong == nil {
+		return 0, nil
+	}
+	return *wrong, nil
+}
+
+// checkAll counts the wrong elements over all rounds and ranks.
+func (b *bench) checkAll() (int64, error) {
+	var wrong int
+	for round := range rounds {
+		n, err := b.check(round)
+		if err != nil {
+			return 0, err
+		}
+		wrong += n
+	}
+	return total(b.c, int64(wrong))
+}
+
+// total sums n over all ranks.
+func total(c *fabric.Collective, n int64) (int64, error) {
+	in, out := []int64{n}, []int64{0}
+	err := c.AllReduce(fabric.Bytes(out), fabric.Bytes(in), fabric.I64, fabric.Sum)
+	return out[0], err
+}
+
+func verdict(wrong int64) error {
+	if wrong != 0 {
+		return fmt.Errorf("%w: %d elements are not what they should be, bit for bit", ErrWrong, wrong)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package measure
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+// sample makes the calls back to back and keeps how long each took, in nanoseconds. It allocates nothing.
+func (b *bench) sample(warmup int, samples []int64) error {
+	for range warmup {
+		if err := b.call(); err != nil {
+			return err
+		}
+	}
+	epoch := time.Now()
+	steps := int64(b.steps)
+	last := time.Since(epoch)
+	for i := range samples {
+		if err := b.call(); err != nil {
+			return err
+		}
+		now := time.Since(epoch)
+		samples[i] = int64(now-last) / steps
+		last = now
+	}
+	return nil
+}
+
+// Percentile is the smallest sample that at least a share q of all are not above; sorted ascends and is not empty.
+func Percentile(sorted []int64, q float64) int64 {
+	rank := int(math.Ceil(q * float64(len(sorted))))
+	return sorted[min(max(rank, 1), len(sorted))-1]
+}
+
+// Result is an operation at a size, as --json prints it.
+type Result struct {
+	Schema string  `json:"schema"`
+	Kind   string  `json:"kind"`
+	Op     string  `json:"op"`
+	World  int     `json:"world"`
+	Bytes  int     `json:"bytes"` // that a rank contributes
+	DType  string  `json:"dtype"` // "u8" of what moves bytes
+	Redop  string  `json:"redop"` // "none" of what moves bytes
+	Iters  int     `json:"iters"`
+	Lanes  int     `json:"lanes"`
+	MinUs  float64 `json:"min_us"`
+	AvgUs  float64 `json:"avg_us"`
+	P50Us  float64 `json:"p50_us"`
+	P90Us  float64 `json:"p90_us"`
+	P99Us  float64 `json:"p99_us"`
+	P999Us float64 `json:"p999_us"`
+	MaxUs  float64 `json:"max_us"`
+	AlgBW  float64 `json:"algbw_GBps"`
+	BusBW  float64 `json:"busbw_GBps"`
+	Wrong  *int64  `json:"wrong"` // elements, over all ranks; null when not checked
+}
+
+// Schema names the form of a Result's JSON.
+const Schema = "hipfabric.perf/1"
+
+func (b *bench) result(kind string, samples []int64, wrong *int64) Result {
+	sorted := slices.Clone(samples)
+	slices.Sort(sorted)
+	var sum float64
+	for _, ns := range sorted {
+		sum += float64(ns)
+	}
+	mean := sum / float64(len(sorted))
+	us := func(q float64) float64 { return float64(Percentile(sorted, q)) / 1e3 }
+	r := Result{Schema: Schema, Kind: kind, Op: b.op.String(), World: b.world, Bytes: b.bytes, DType: fabric.U8.String(), Redop: "none",
+		Iters: len(samples), Lanes: 1, MinUs: us(0), AvgUs: mean / 1e3, P50Us: us(0.5), P90Us: us(0.9), P99Us: us(0.99), P999Us: us(0.999),
+		MaxUs: us(1), Wrong: wrong}
+	if b.op.Reduces() {
+		r.DType, r.Redop = b.dtype.String(), b.reduce.String()
+	}
+	r.AlgBW, r.BusBW = Bandwidth(b.op, b.world, b.bytes, mean)
+	return r
+}
+
+// Bandwidth gives nccl-tests' algbw and busbw in GB/s of an operation to which each rank contributes bytes and that takes
+// ns: of a gather the bytes are all ranks', and busbw is corrected for what never leaves a rank and what crosses twice.
+func Bandwidth(op fabric.Op, world, bytes int, ns float64) (alg, bus float64) {
+	if ns <= 0 || bytes == 0 {
+		return 0, 0
+	}
+	alg = float64(bytes) / ns
+	share := float64(world-1) / float64(world)
+	switch op {
+	case fabric.AllGather, fabric.AllGatherV, fabric.AllGatherRows:
+		alg *= float64(world)
+		return alg, alg * share
+	case fabric.AllReduce:
+		return alg, alg * 2 * share
+	case fabric.ReduceScatter, fabric.AllToAll, fabric.AllToAllV:
+		return alg, alg * share
+	default:
+		return alg, alg
+	}
+}

@@ -1,0 +1,131 @@
+package ranks
+
+import (
+	"io"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// rank is one process: the rank itself, or the ssh that stands for it.
+type rank struct {
+	number int
+	prefix string
+	cmd    *exec.Cmd
+	input  []byte // ssh only: what its standard input begins with; lines that name signals follow
+
+	out, err       *lines
+	stdout, stderr io.Writer // instead of out and err, unprefixed
+
+	mu      sync.Mutex  // guards the rest against signal
+	orders  chan []byte // ssh only: to its standard input; closed by the last
+	running bool
+	barred  syscall.Signal // told to end by it before it had started
+}
+
+// run starts the process and waits for its end and for the end of its output.
+func (r *rank) run(grace time.Duration) exit {
+	// The kernel ends the child when the thread that started it ends (see attributes), so this one stays until then.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	pipes, err := r.start()
+	if err != nil {
+		return exit{rank: r, code: -1, err: err}
+	}
+	if pipes == nil {
+		return exit{rank: r, code: 128 + int(r.barred)}
+	}
+	_ = r.cmd.Wait()
+	r.mu.Lock()
+	r.running = false
+	r.order(nil)
+	r.mu.Unlock()
+	pipes.drain(r.cmd.Process.Pid, grace)
+	r.out.end()
+	r.err.end()
+	return exit{rank: r, code: codeOf(r.cmd.ProcessState)}
+}
+
+// start starts the process, unless signal has barred it: then there are no pipes.
+func (r *rank) start() (*pipes, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := &pipes{}
+	if r.barred != 0 {
+		return nil, nil
+	}
+	attributes(r.cmd)
+	var err error
+	var stdin io.WriteCloser
+	if r.input != nil {
+		if stdin, err = r.cmd.StdinPipe(); err != nil {
+			return nil, err
+		}
+	}
+	if r.cmd.Stdout, err = p.stream(r.stdout, r.out); err == nil {
+		r.cmd.Stderr, err = p.stream(r.stderr, r.err)
+	}
+	if err != nil {
+		p.closeWrites()
+		p.closeReads()
+		return nil, err
+	}
+	err = r.cmd.Start()
+	p.closeWrites()
+	if err != nil {
+		p.closeReads()
+		return nil, notFound(r.cmd.Args[0], err)
+	}
+	r.running = true
+	if stdin != nil {
+		r.orders = make(chan []byte, 16)
+		go obey(stdin, r.input, r.orders)
+	}
+	return p, nil
+}
+
+// obey writes input and then each order, and closes w after the last.
+func obey(w io.WriteCloser, input []byte, orders <-chan []byte) {
+	_, _ = w.Write(input)
+	for order := range orders {
+		_, _ = w.Write(order)
+	}
+	_ = w.Close()
+}
+
+// order hands a line to the far side without blocking; nil is the last one. r.mu is held.
+func (r *rank) order(line []byte) {
+	if r.orders == nil {
+		return
+	}
+	if line == nil {
+		close(r.orders)
+		r.orders = nil
+		return
+	}
+	select {
+	case r.orders <- line:
+	default: // the far side reads nothing: its ssh is killed in the end
+	}
+}
+
+// signal reaches the process and all that it started. One that was told to end before it started never starts.
+func (r *rank) signal(sig syscall.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case !r.running:
+		if sig == syscall.SIGTERM || sig == syscall.SIGINT || sig == syscall.SIGKILL {
+			r.barred = sig
+		}
+	case r.orders != nil:
+		r.order([]byte(signalName(sig) + "\n"))
+		if sig == syscall.SIGKILL {
+			r.order(nil) // a second one meets the ssh itself
+		}
+	default:
+		signalGroup(r.cmd.Process.Pid, sig)
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hipfabric/hipfabric"
+	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/launch"
+)
+
+// closeTimeout bounds the goodbye of a command that is done.
+const closeTimeout = 10 * time.Second
+
+// joinFlags say which rank of which group this process is, where the environment does not.
+type joinFlags struct {
+	rank, world int
+	master      string
+	secretFile  string
+	insecure    bool
+	timeout     time.Duration
+	eager       int
+	window      int
+	spin        time.Duration
+	verify      bool
+	kind        string
+	verbose     bool
+}
+
+// shared are the flags that must have the same value on every rank, so that they go into a command for another host.
+func (f *joinFlags) shared() []string {
+	return []string{"kind", "timeout", "eager", "window", "verify"}
+}
+
+func (f *joinFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVar(&f.rank, "rank", 0, "this process's rank, 0 to world-1; default: HIPFABRIC_RANK")
+	flags.IntVar(&f.world, "world", 0, fmt.Sprintf("number of ranks, 1 to %d; default: HIPFABRIC_WORLD", fabric.MaxWorld))
+	flags.StringVar(&f.master, "master", "", "rank 0's host:port, or file:PATH on one host; default: HIPFABRIC_MASTER")
+	flags.StringVar(&f.secretFile, "secret-file", "", "file with the group's secret, needed beyond loopback (see keygen); default: HIPFABRIC_SECRET_FILE")
+	flags.BoolVar(&f.insecure, "insecure", false, "go beyond loopback without a secret: anyone who reaches the port can join")
+	flags.StringVar(&f.kind, "kind", "tcp", "path to measure: tcp")
+	flags.DurationVar(&f.timeout, "timeout", 0, "of a call without progress; 0 is 30s, negative is none")
+	flags.IntVar(&f.eager, "eager", 0, "bytes up to which a call goes out in one write; 0 is 32768")
+	flags.IntVar(&f.window, "window", 0, "bytes in flight beyond what was received; 0 is a measured default, -1 no bound")
+	flags.DurationVar(&f.spin, "spin", 0, "how long a wait spins before it parks; 0 is a measured default")
+	flags.BoolVar(&f.verify, "verify", false, "checksum every payload (CRC32C)")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log the opening and closing of the group")
+}
+
+// config merges the environment with the flags that were given.
+func (f *joinFlags) config(cmd *cobra.Command) (hipfabric.Config, error) {
+	given := cmd.Flags().Changed
+	cfg, err := hipfabric.FromEnv()
+	switch {
+	case errors.Is(err, launch.ErrNone):
+		if !given("rank") || !given("world") {
+			return cfg, fabric.Invalidf("this process is no rank yet: give -n N to start local ranks, --listen on the first of two hosts, " +
+				"or --rank, --world and --master; or start it with hipfabric run")
+		}
+	case err != nil:
+		return cfg, err
+	}
+	for _, set := range []struct {
+		flag  string
+		apply func()
+	}{
+		{"rank", func() { cfg.Rank = f.rank }}, {"world", func() { cfg.World = f.world }}, {"master", func() { cfg.Master = f.master }},
+		{"secret-file", func() { cfg.SecretFile = f.secretFile }},
+	} {
+		if given(set.flag) {
+			set.apply()
+		}
+	}
+	cfg.Insecure, cfg.Timeout, cfg.EagerBytes, cfg.Window, cfg.SpinFor, cfg.Verify = f.insecure, f.timeout, f.eager, f.window, f.spin, f.verify
+	if f.timeout < 0 {
+		cfg.Timeout = hipfabric.NoTimeout
+	}
+	if f.kind != "tcp" {
+		return cfg, fabric.Invalidf("unknown kind %q; %s", f.kind, suggest(f.kind, []string{"tcp"}))
+	}
+	cfg.Paths = []string{f.kind}
+	cfg.Logger = logger(cmd, f.verbose)
+	return cfg, cfg.Validate()
+}
+
+// logger keeps quiet about what goes well.
+func logger(cmd *cobra.Command, verbose bool) *slog.Logger {
+	level := slog.LevelWarn
+	if verbose {
+		level = slog.LevelInfo
+	}
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+}
+
+// within opens the group, calls fn and closes. An interrupt aborts the group, so that every rank ends with the reason.
+func within(cmd *cobra.Command, cfg hipfabric.Config, fn func(context.Context, *hipfabric.Group) error) error {
+	ctx, stop := signal.NotifyContext(cmd.Context(), endSignals()...)
+	defer stop()
+	g, err := hipfabric.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	leave := context.AfterFunc(ctx, func() { g.Abort(errors.New("interrupted")) })
+	defer leave()
+	err = fn(ctx, g)
+	if err == nil {
+		err = g.Control().Barrier(ctx) // nobody leaves while another still calls
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	if closed := g.Close(bounded); err == nil {
+		err = closed
+	}
+	return err
+}
+
+func endSignals() []os.Signal { return append([]os.Signal{os.Interrupt}, terminate()...) }

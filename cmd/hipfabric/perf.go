@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hipfabric/hipfabric"
+	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/machine"
+	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/measure"
+	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/ranks"
+)
+
+type perfFlags struct {
+	joinFlags
+	plan     planFlags
+	ranks    int
+	asRank   bool
+	listen   string
+	jsonFile string
+	rawFile  string
+	label    string
+	line     []string // the command line, to start ranks with
+}
+
+func newPerf(line []string) *cobra.Command {
+	f := &perfFlags{line: line}
+	cmd := &cobra.Command{
+		Use:   "perf [collective] [flags]",
+		Short: "Check and time the operations of a group",
+		Long: `Check every operation bit for bit against the reference, then time it: calls back to back, each timed with the monotonic
+clock, on rank 0. Rank 0's flags say what is measured; the other ranks follow.
+
+Sizes are the bytes that a rank contributes (its "in"): of an all-gather every rank gets world times as much, and of a
+reduce-scatter or an all-to-all the size is the whole of in. A size is rounded down to what the operation takes. send is a
+Send there and one back, its time half of both, and covers recv. send-recv is a ring shift. exchange and send pair the ranks
+0-1, 2-3 and so on. Columns are nccl-tests': time is the mean, algbw is the operation's bytes (of a gather: all ranks')
+over the time, busbw is algbw times 2(n-1)/n for all-reduce, (n-1)/n for gathers, reduce-scatter and all-to-all, 1 otherwise.
+
+--json writes one object a line; the first describes the environment. With --json - the tables go to standard error.
+nccl-tests' -b, -e, -f and -w are taken as well; its -n is --iters here, since -n starts ranks.`,
+		Example: `  hipfabric perf -n 2
+  hipfabric perf -n 4 --op all-reduce -b 8 -e 128M -f 2 --dtype bf16
+  hipfabric perf --listen=10.0.0.1 --secret-file key     and, on the other host, the command that it prints
+  hipfabric run --hosts a,b -- hipfabric perf --op exchange --sizes 4M
+  hipfabric perf -n 2 --suite
+  hipfabric perf -n 4 --kill-after 2s`,
+		Args: perfArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.IntVarP(&f.ranks, "ranks", "n", 0, "start this many ranks here")
+	flags.BoolVar(&f.asRank, "as-rank", false, "be one of the ranks that -n started")
+	_ = flags.MarkHidden("as-rank")
+	flags.StringVar(&f.listen, "listen", "", "be rank 0 of two hosts at this address, host or host:port, and print the command for the other; bare: this host's only address")
+	flags.Lookup("listen").NoOptDefVal = bareListen
+	flags.StringVar(&f.jsonFile, "json", "", "file for the results as JSON lines, - for standard output")
+	flags.StringVar(&f.rawFile, "raw", "", "file for every sample, as CSV")
+	flags.StringVar(&f.label, "label", "", "text that the JSON's first line carries")
+	f.plan.add(cmd)
+	f.add(cmd)
+	return cmd
+}
+
+func (f *perfFlags) run(cmd *cobra.Command) error {
+	plan, err := f.plan.plan(cmd)
+	if err != nil {
+		return err
+	}
+	if f.ranks != 0 && !f.asRank {
+		return f.start(cmd, plan)
+	}
+	if cmd.Flags().Changed("listen") {
+		if err := f.hint(cmd); err != nil {
+			return err
+		}
+	}
+	cfg, err := f.config(cmd)
+	if err != nil {
+		return err
+	}
+	f.plan.settle(&plan, cfg.World)
+	if err := plan.Validate(cfg.World); err != nil {
+		return err
+	}
+	return within(cmd, cfg, func(ctx context.Context, g *hipfabric.Group) error {
+		shared, err := measure.Share(ctx, g.Control(), g.Rank(), plan)
+		if err != nil {
+			return err
+		}
+		return f.measure(cmd, cfg, g, shared)
+	})
+}
+
+// start has local ranks run this very command line.
+func (f *perfFlags) start(cmd *cobra.Command, plan measure.Plan) error {
+	for _, name := range []string{"rank", "world", "master", "listen", "secret-file"} {
+		if cmd.Flags().Changed(name) {
+			return exclude(name)
+		}
+	}
+	f.plan.settle(&plan, f.ranks)
+	if err := plan.Validate(f.ranks); err != nil {
+		return err
+	}
+	expendable := -1
+	if plan.Mode == measure.Kill {
+		expendable = plan.Victim
+	}
+	return startSelf(cmd, f.ranks, f.line, expendable)
+}
+
+// startSelf runs this program as the ranks of a group; rank 0 speaks for all.
+func startSelf(cmd *cobra.Command, world int, line []string, expendable int) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program to start it as ranks: %w", err)
+	}
+	argv := append([]string{self, line[0], rankMark}, line[1:]...)
+	job, err := ranks.Local(world, argv, nil)
+	if err != nil {
+		return err
+	}
+	return supervise(job, ranks.Options{Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr(), Direct: true, Expendable: expendable})
+}
+
+// rankMark, after the command's name, makes a process one of the ranks that it would start otherwise.
+const rankMark = "--as-rank"
+
+func isMark(arg string) bool { return arg == rankMark }
+
+// environment is the JSON's first line.
+type environment struct {
+	Schema string `json:"schema"`
+	machine.Facts
+	build
+	NIC     machine.NIC `json:"nic"`
+	Date    string      `json:"date"`
+	Label   string      `json:"label"`
+	Command string      `json:"command"`
+}
+
+func (f *perfFlags) measure(cmd *cobra.Command, cfg hipfabric.Config, g *hipfabric.Group, plan measure.Plan) (err error) {
+	report := &measure.Report{Table: io.Discard}
+	nic := machine.Towards(cfg.Master)
+	var before machine.Counters
+	if g.Rank() == 0 {
+		var done func() error
+		if report, done, err = f.report(cmd); err != nil {
+			return err
+		}
+		defer func() {
+			if e := done(); err == nil {
+				err = e
+			}
+		}()
+		before = machine.Count(nic)
+		facts := environment{Schema: "hipfabric.environment/1", Facts: machine.Read(), build: readBuild(), NIC: nic,
+			Date: time.Now().UTC().Format(time.RFC3339), Label: f.label, Command: "hipfabric " + strings.Join(slices.DeleteFunc(slices.Clone(f.line), isMark), " ")}
+		if err := report.Environment(facts); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(report.Table, "%s\n%s, kernel %s, %d cores, %s\n", nic, facts.CPU, facts.Kernel, facts.Cores, facts.Go); err != nil {
+			return err
+		}
+	}
+	err = perform(g, plan, f.kind, report, cmd.OutOrStdout())
+	if g.Rank() == 0 {
+		_, _ = fmt.Fprintln(report.Table, machine.Count(nic).Since(before))
+	}
+	return err
+}
+
+// perform does what the plan's mode says.
+func perform(g *hipfabric.Group, plan measure.Plan, kind string, report *measure.Report, out io.Writer) error {
+	switch plan.Mode {
+	case measure.Kill:
+		receipt, err := measure.RunKill(g.Host(), plan)
+		if receipt.Err != nil {
+			_, _ = fmt.Fprintln(out, receipt)
+		}
+		return err
+	case measure.Suite:
+		tallies, err := measure.RunSuite(g.Host(), plan)
+		if g.Rank() != 0 {
+			return err
+		}
+		if e := report.Tallies(tallies); err == nil {
+			err = e
+		}
+		return passed(report.Table, err)
+	default:
+		err := measure.Run(g.Host(), kind, plan, report.Add)
+		if e := report.Flush(); err == nil {
+			err = e
+		}
+		return err
+	}
+}
+
+// passed writes the last line that a script looks for.
+func passed(out io.Writer, err error) error {
+	verdict := "PASS"
+	if err != nil {
+		verdict = "FAIL: " + err.Error()
+	}
+	_, _ = fmt.Fprintln(out, verdict)
+	return err
+}
+
+// report opens what rank 0 writes to.
+func (f *perfFlags) report(cmd *cobra.Command) (r *measure.Report, done func() error, err error) {
+	r = &measure.Report{Table: cmd.OutOrStdout()}
+	var files []*os.File
+	done = func() error {
+		var first error
+		for _, file := range files {
+			if err := file.Close(); first == nil {
+				first = err
+			}
+		}
+		return first
+	}
+	open := func(path string) (io.Writer, error) {
+		file, err := os.Create(path)
+		if err != nil {
+			return nil, fmt.Errorf("write results: %w", err)
+		}
+		files = append(files, file)
+		return file, nil
+	}
+	switch f.jsonFile {
+	case "":
+	case "-":
+		r.Table, r.JSON = cmd.ErrOrStderr(), cmd.OutOrStdout()
+	default:
+		if r.JSON, err = open(f.jsonFile); err != nil {
+			return nil, nil, err
+		}
+	}
+	if f.rawFile != "" {
+		if r.Raw, err = open(f.rawFile); err != nil {
+			return nil, nil, firstError(err, done())
+		}
+	}
+	return r, done, r.RawHeader()
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
