@@ -74,6 +74,14 @@ func (f *flow) allowed() int {
 	return int(float64(arrived)*(float64(f.toSend)/float64(f.due))) + f.window
 }
 
+// brought is the share, 0 to 1, of what is due that has arrived; 2 when nothing more is.
+func (f *flow) brought() float64 {
+	if f.inAt == f.ins {
+		return 2
+	}
+	return float64(f.arrived) / float64(max(f.due, 1))
+}
+
 // contributed is how many bytes of the first span in have arrived in finished frames.
 func (f *flow) contributed() int { return f.in[0].done }
 
@@ -166,6 +174,7 @@ func (p *pending) checkHeader(f *flow, s *span) error {
 	}
 	h, err := frame.Parse(got)
 	mine := p.t.header
+	mine.Op = p.call.Op
 	switch {
 	case err != nil:
 		return &fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: f.peer, From: -1, Part: s.part,

@@ -9,9 +9,12 @@ import (
 func (p *pending) begin(c *fabric.Call) {
 	t := p.t
 	p.call, p.moved, p.active = c, 0, p.active[:0]
-	p.ownOut, p.ownIn, p.block, p.combined = nil, nil, nil, 0
+	p.ownOut, p.ownIn, p.block, p.combined, p.overwrites = nil, nil, nil, 0, false
 	h := &t.header
 	h.Class, h.Op, h.DType, h.Reduce, h.Hash = c.Class, c.Op, c.DType, c.Reduce, c.Hash
+	if c.Op == fabric.Recv {
+		h.Op = fabric.Send // what the frames of the other side say
+	}
 	if !c.Op.Reduces() {
 		h.DType, h.Reduce = 0, 0
 	}
@@ -89,6 +92,7 @@ func (p *pending) room(n int) []byte {
 func (p *pending) layOutAllReduce(c *fabric.Call) {
 	t, n := p.t, len(c.In)
 	if n <= t.c.EagerBytes {
+		p.overwrites = n > 0 && &c.In[0] == &c.Out[0]
 		p.gather(c, c.Out, c.In, n, func(int) []byte { return c.In })
 		return
 	}

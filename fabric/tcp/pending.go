@@ -34,15 +34,28 @@ type pending struct {
 	views    [][]byte // the run of inputs being combined
 	block    []byte   // what this rank combines
 	combined int      // bytes of it that are final
+	// overwrites says that block is also what is being sent to the others, who must have it first.
+	overwrites bool
 }
 
 func newPending(t *Transport) pending {
 	return pending{t: t, active: make([]*flow, 0, t.world), inputs: make([][]byte, t.world), views: make([][]byte, t.world)}
 }
 
-// step is one round over everything that can make progress.
+// step makes all the progress that can be made now.
 func (p *pending) step() (done bool, err error) {
-	before, few := p.moved, len(p.active) <= fewFlows
+	before := p.moved
+	done, err = p.round()
+	// Events that the poller gave up must be acted on before a park, which would not see them again.
+	if !done && err == nil && p.moved == before && len(p.active) > fewFlows && p.t.group.Refresh() {
+		return p.round()
+	}
+	return done, err
+}
+
+// round tries once everything that can make progress.
+func (p *pending) round() (done bool, err error) {
+	few := len(p.active) <= fewFlows
 	for i := 0; i < len(p.active); {
 		f := p.active[i]
 		if few || f.conn.Writable {
@@ -62,19 +75,22 @@ func (p *pending) step() (done bool, err error) {
 		}
 		i++
 	}
-	if len(p.ownIn) > 0 {
-		n := copy(p.ownOut, p.ownIn[:min(len(p.ownIn), copyGrain)])
-		p.ownOut, p.ownIn = p.ownOut[n:], p.ownIn[n:]
-	}
+	p.copyOwn()
 	p.combine()
 	if len(p.active) > 0 || len(p.ownIn) > 0 || p.combined < len(p.block) {
-		if p.moved == before && !few {
-			p.t.group.Refresh()
-		}
 		return false, nil
 	}
 	p.scatterRows()
 	return true, nil
+}
+
+// copyOwn moves some of this rank's block for itself: a wait is the time to do it in.
+func (p *pending) copyOwn() {
+	if len(p.ownIn) > 0 {
+		n := copy(p.ownOut, p.ownIn[:min(len(p.ownIn), copyGrain)])
+		p.ownOut, p.ownIn = p.ownOut[n:], p.ownIn[n:]
+		p.moved += uint64(n)
+	}
 }
 
 // combine reduces, in rank order, what has arrived from every rank, and opens it for sending.
@@ -84,8 +100,13 @@ func (p *pending) combine() {
 	}
 	ready := len(p.block)
 	for r := range p.t.flows {
-		if r != p.t.rank {
-			ready = min(ready, p.t.flows[r].contributed())
+		if r == p.t.rank {
+			continue
+		}
+		f := &p.t.flows[r]
+		ready = min(ready, f.contributed())
+		if p.overwrites && f.outAt == 0 {
+			return
 		}
 	}
 	if ready == p.combined {
@@ -158,11 +179,12 @@ func (w *work) Stalled(yes bool) {
 	w.t.waiting.Store(set)
 }
 
-// timedOut names a rank that the call waits for: one whose bytes are due before one that takes none.
+// timedOut names the rank that holds the call up: the one that has brought least of what is due, and only when all of
+// it is here one that takes nothing.
 func (p *pending) timedOut(idle time.Duration) error {
 	var slow *flow
 	for _, f := range p.active {
-		if slow == nil || (f.inAt < f.ins && slow.inAt == slow.ins) || (f.inAt < f.ins) == (slow.inAt < slow.ins) && f.peer < slow.peer {
+		if slow == nil || f.brought() < slow.brought() || f.brought() == slow.brought() && f.peer < slow.peer {
 			slow = f
 		}
 	}

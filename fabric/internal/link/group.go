@@ -145,8 +145,9 @@ func (g *Group) release() {
 	close(g.left)
 }
 
-// Refresh takes the poller's events, so that the connections' hints are as good as one system call can make them.
-func (g *Group) Refresh() { g.poller.collect() }
+// Refresh takes the poller's events into the connections' hints and says whether there were any. A wait must act on
+// them before it parks: the poller does not give them again.
+func (g *Group) Refresh() bool { return g.poller.collect() > 0 }
 
 // Counts are the group's monotonic counters: rounds that moved nothing, and parks.
 func (g *Group) Counts() (polls, parks uint64) { return g.polls.Load(), g.parks.Load() }
