@@ -63,7 +63,6 @@ func checkGroup(c *Call, rank, world int) error {
 		if len(c.In)%c.RowBytes != 0 {
 			return Invalidf("in has %d bytes, not a multiple of rowBytes %d", len(c.In), c.RowBytes)
 		}
-		c.Hash = uint64(c.RowBytes)
 		if err := length("out", len(c.Out), "world * len(in)", world*len(c.In)); err != nil {
 			return err
 		}
