@@ -154,12 +154,17 @@ func (g *Group) Counts() (polls, parks uint64) { return g.polls.Load(), g.parks.
 
 const (
 	clockEvery = 16 // idle polls between looks at the clock
-	yieldEvery = 64 // idle polls between turns for this process's other goroutines
+	turnEvery  = 64 // idle polls between turns for this process's other goroutines: a turn may wake a thread for them
+	crowdEvery = 16 // the same while ranks share cores, perhaps in this process
 )
 
 // Wait polls w until it is done or fails: at first without pause, and once nothing has moved for SpinFor, parked. Once
 // nothing has moved for limit it gives os.ErrDeadlineExceeded; a negative limit is none. Only the driver calls it.
 func (g *Group) Wait(w Work, limit time.Duration) error {
+	turns := turnEvery
+	if g.o.Yield {
+		turns = crowdEvery
+	}
 	var moved time.Time // when progress was last seen, to clockEvery polls
 	last, idlePolls, stalled := w.Progress(), 0, false
 	for {
@@ -186,9 +191,9 @@ func (g *Group) Wait(w Work, limit time.Duration) error {
 		}
 		idlePolls++
 		if g.o.Yield {
-			runtime.Gosched()
 			yieldThread()
-		} else if idlePolls%yieldEvery == 0 {
+		}
+		if idlePolls%turns == 0 {
 			runtime.Gosched()
 		}
 		if idlePolls%clockEvery != 0 && !stalled {
