@@ -8,7 +8,6 @@ import (
 
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/bootstrap"
-	"github.com/hipfabric/hipfabric/fabric/tcp"
 )
 
 // Group is this rank's part in a group of ranks. Its methods are safe from any goroutine; those of Host want one caller
@@ -31,7 +30,7 @@ type Group struct {
 }
 
 // newGroup puts the pieces together and owns them from then on. All ranks have entered: nothing here may fail.
-func newGroup(c Config, session *bootstrap.Session, transport *tcp.Transport, status *statusServer, policy spinPolicy) *Group {
+func newGroup(c Config, session *bootstrap.Session, transport fabric.Transport, status *statusServer, policy spinPolicy) *Group {
 	g := &Group{cfg: c, log: c.Logger.With(keyGroup, c.Name, keyRank, c.Rank, keyWorld, c.World), session: session, opened: time.Now(),
 		host:   fabric.New(transport, fabric.Options{Group: c.Name, Timeout: c.Timeout, Arbiter: session, Logger: c.Logger}),
 		paths:  []Path{{Name: transport.Kind(), Chosen: true, Reason: "every rank has it"}},
@@ -42,11 +41,7 @@ func newGroup(c Config, session *bootstrap.Session, transport *tcp.Transport, st
 	})
 	session.Watch(g.host.Progress, g.host.Records)
 	session.OnReports(func(r []bootstrap.RankReport) { logFlight(g.log, session.Cause(), flights(r)) })
-	if policy.yield {
-		g.log.Info("this host has more ranks than cores: waits spin less and yield", keyLocalRanks, session.LocalRanks(),
-			keyCores, policy.cores, keySpin, policy.spinFor)
-	}
-	g.log.Info("group open", keyPath, transport.Kind(), keyLocalRanks, session.LocalRanks())
+	g.log.Info("group open", append([]any{keyPath, transport.Kind(), keyLocalRanks, session.LocalRanks()}, policy.notes()...)...)
 	g.tick()
 	g.status.serve(g.document, g.tick)
 	g.watcher.Go(g.watch)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -158,5 +159,54 @@ func TestARankThatLeavesEarlyIsNamed(t *testing.T) {
 		var op *fabric.OpError
 		require.ErrorAs(t, err, &op)
 		assert.Equal(t, 2, op.Peer)
+		assert.ErrorContains(t, err, "rank 2 left the group")
 	}
+}
+
+func TestALiveGroupsStatusSaysWhoIsWhere(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	groups := opened(t, 3, func(c *Config) {
+		c.Timeout = NoTimeout
+		if c.Rank == 0 {
+			c.StatusSocket = socket
+		}
+	})
+	require.NoError(t, errors.Join(each(3, func(r int) error { return groups[r].Host().Broadcast(make([]byte, 1000), 0) })...))
+	waiting := make(chan []error, 1)
+	go func() { // rank 2 does not come
+		waiting <- each(2, func(r int) error { return groups[r].Host().AllGather(make([]byte, 24), make([]byte, 8)) })
+	}()
+	var s Status
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	seen := func() bool { // both wait, and their heartbeats have said so
+		if s, _ = ReadStatus(t.Context(), socket); len(s.Ranks) != 3 {
+			return false
+		}
+		return len(s.Ranks[0].WaitingFor) == 1 && len(s.Ranks[1].WaitingFor) == 1 && s.Ranks[2].Calls == 1
+	}
+	for limit := time.After(20 * time.Second); !seen(); {
+		select {
+		case <-poll.C:
+		case <-limit:
+			require.FailNow(t, "no status", "%+v", s)
+		}
+	}
+	assert.Equal(t, []any{"default", 0, 3, ""}, []any{s.Group, s.Rank, s.World, s.Cause})
+	for r := range 2 {
+		assert.Equal(t, []any{"ok", "all-gather", uint64(2), 8, []int{2}, -1}, []any{s.Ranks[r].State, s.Ranks[r].Op, s.Ranks[r].Seq,
+			s.Ranks[r].CallBytes, s.Ranks[r].WaitingFor, s.Ranks[r].Peer}, "rank %d", r)
+	}
+	assert.Empty(t, s.Ranks[2].Op)
+	assert.Equal(t, uint64(1), s.Calls)
+	require.Len(t, s.Peers, 2)
+	assert.Greater(t, s.Peers[1].SentBytes, uint64(1000))
+
+	groups[2].Abort(errors.New("enough"))
+	for r, err := range <-waiting {
+		require.ErrorIs(t, err, fabric.ErrAborted, "rank %d", r)
+	}
+	s, err := ReadStatus(t.Context(), socket)
+	require.NoError(t, err)
+	assert.Equal(t, "aborted: enough", s.Cause)
 }

@@ -37,7 +37,7 @@ func Open(ctx context.Context, cfg Config) (*Group, error) {
 	if err != nil {
 		return nil, openError(&c, err)
 	}
-	g, err := join(ctx, c, status)
+	g, err := join(ctx, c, status, openTCP)
 	if err != nil {
 		status.close()
 		return nil, openError(&c, err)
@@ -45,15 +45,27 @@ func Open(ctx context.Context, cfg Config) (*Group, error) {
 	return g, nil
 }
 
-// join meets the other ranks and builds the paths; c is valid and complete.
-func join(ctx context.Context, c Config, status *statusServer) (*Group, error) {
+// opener brings up a path between the ranks of session.
+type opener func(ctx context.Context, c *Config, session *bootstrap.Session, policy spinPolicy) (fabric.Transport, error)
+
+func openTCP(ctx context.Context, c *Config, session *bootstrap.Session, policy spinPolicy) (fabric.Transport, error) {
+	t, err := tcp.Open(ctx, session, tcp.Config{Group: c.Name, Channel: "host", EagerBytes: c.EagerBytes, Window: c.Window,
+		SpinFor: policy.spinFor, Yield: policy.yield, Verify: c.Verify, Logger: c.Logger})
+	if err != nil {
+		return nil, err // not a nil *tcp.Transport in an interface
+	}
+	return t, nil
+}
+
+// join meets the other ranks and builds the path; c is valid and complete.
+func join(ctx context.Context, c Config, status *statusServer, open opener) (*Group, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.OpenTimeout)
 	defer cancel()
 	session, err := bootstrap.Join(ctx, bootstrapConfig(&c))
 	if err != nil {
 		return nil, err
 	}
-	g, err := build(ctx, c, session, status)
+	g, err := build(ctx, c, session, status, open)
 	if err != nil {
 		_ = session.Close(ctx) // err is why; what the goodbye says adds nothing
 		return nil, err
@@ -62,22 +74,14 @@ func join(ctx context.Context, c Config, status *statusServer) (*Group, error) {
 }
 
 // build opens the path and enters the group only once every rank has it: prepare, vote, then enter.
-func build(ctx context.Context, c Config, session *bootstrap.Session, status *statusServer) (*Group, error) {
-	// A rank that fails while the others wait for its connections ends their wait.
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	session.OnCause(func(cause error) { cancel(cause) })
-
+func build(ctx context.Context, c Config, session *bootstrap.Session, status *statusServer, open opener) (*Group, error) {
 	policy := spin(c.SpinFor, session.LocalRanks(), usableCores())
-	transport, err := tcp.Open(ctx, session, tcp.Config{Group: c.Name, Channel: "host", EagerBytes: c.EagerBytes, Window: c.Window,
-		SpinFor: policy.spinFor, Yield: policy.yield, Verify: c.Verify, Logger: c.Logger})
+	transport, err := open(ctx, &c, session, policy)
 	if err != nil {
-		if cause := session.Cause(); cause != nil {
-			return nil, cause
-		}
+		// The report ends the others' wait for this rank's connections.
 		return nil, session.Report(openCause(c.Rank, err))
 	}
-	if err := session.Vote(ctx, "tcp", nil); err != nil {
+	if err := session.Vote(ctx, transport.Kind(), nil); err != nil {
 		_ = transport.Close()
 		return nil, err
 	}

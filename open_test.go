@@ -2,6 +2,7 @@ package hipfabric
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/bootstrap"
 )
 
 // assertOpenError checks the shape of what Open gave: an *fabric.OpError of kind want from this rank.
@@ -153,4 +155,43 @@ func TestALiveStatusSocketEndsOpenBeforeAnyoneIsMet(t *testing.T) {
 	_, err := Open(t.Context(), Config{World: 1, StatusSocket: path})
 	assertOpenError(t, 0, err, fabric.ErrInvalid)
 	assert.ErrorContains(t, err, path)
+}
+
+func TestARankThatCannotOpenItsPathEndsAllAtOnce(t *testing.T) {
+	broken := errors.New("no buffers")
+	for name, fail := range map[string]opener{
+		"before its connections": func(context.Context, *Config, *bootstrap.Session, spinPolicy) (fabric.Transport, error) {
+			return nil, broken
+		},
+		"after its connections": func(ctx context.Context, c *Config, s *bootstrap.Session, p spinPolicy) (fabric.Transport, error) {
+			transport, err := openTCP(ctx, c, s, p)
+			if err != nil {
+				return nil, err
+			}
+			return nil, errors.Join(broken, transport.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := configs(t, 3, func(c *Config) { c.OpenTimeout = time.Minute })
+			closeAll(opened(t, 1, nil)) // what the runtime opens once stays
+			files, _ := descriptors()
+			began := time.Now()
+			for r, err := range each(3, func(r int) error {
+				open := openTCP
+				if r == 1 {
+					open = fail
+				}
+				c := all[r].withDefaults()
+				_, err := join(t.Context(), c, nil, open)
+				return openError(&c, err)
+			}) {
+				op := assertOpenError(t, r, err, fabric.ErrAborted)
+				assert.Equal(t, []int{1, 1}, []int{op.Peer, op.From}, "rank %d", r)
+				assert.ErrorContains(t, err, "rank 1 could not open its path: no buffers", "rank %d", r)
+			}
+			assert.Less(t, time.Since(began), 30*time.Second, "nobody waits for OpenTimeout")
+			left, _ := descriptors()
+			assert.LessOrEqual(t, left, files, "files")
+		})
+	}
 }

@@ -20,18 +20,20 @@ import (
 func TestServeOpensAgainAfterAFailure(t *testing.T) {
 	all := configs(t, 2, nil)
 	var lives [2]atomic.Int32
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
 	errs := each(2, func(r int) error {
-		return Serve(t.Context(), all[r], func(ctx context.Context, g *Group) error {
+		return Serve(ctx, all[r], func(inside context.Context, g *Group) error {
 			life := lives[r].Add(1)
 			if life == 1 && r == 1 {
 				g.Abort(errors.New("first life"))
 			}
 			if err := g.Host().Barrier(); err != nil {
-				<-ctx.Done()
-				assert.ErrorIs(t, context.Cause(ctx), fabric.ErrAborted, "the context ends with the group's cause")
+				<-inside.Done()
+				assert.ErrorIs(t, context.Cause(inside), fabric.ErrAborted, "the context ends with the group's cause")
 				return err
 			}
-			return g.Control().Barrier(ctx)
+			return g.Control().Barrier(inside)
 		})
 	})
 	for r, err := range errs {
@@ -41,10 +43,12 @@ func TestServeOpensAgainAfterAFailure(t *testing.T) {
 }
 
 func TestServeEndsWhereAnotherTryCannotHelp(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
 	never := func(context.Context, *Group) error { t.Error("fn ran"); return nil }
-	assert.ErrorIs(t, Serve(t.Context(), Config{World: 99}, never), fabric.ErrInvalid)
+	assert.ErrorIs(t, Serve(ctx, Config{World: 99}, never), fabric.ErrInvalid)
 	all := configs(t, 2, func(c *Config) { c.Verify = c.Rank == 1 })
-	for r, err := range each(2, func(r int) error { return Serve(t.Context(), all[r], never) }) {
+	for r, err := range each(2, func(r int) error { return Serve(ctx, all[r], never) }) {
 		assert.ErrorIs(t, err, fabric.ErrMismatch, "rank %d", r)
 	}
 }
@@ -77,13 +81,20 @@ func TestServeEndsWithItsContextEvenInsideACall(t *testing.T) {
 	all := configs(t, 2, func(c *Config) { c.Timeout = NoTimeout })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped")
+	inCall := make(chan struct{})
 	errs := each(2, func(r int) error {
 		return Serve(ctx, all[r], func(inside context.Context, g *Group) error {
 			if r == 0 {
+				defer close(inCall)
 				return g.Host().Barrier() // rank 1 never comes
 			}
 			cancel(stopped)
 			<-inside.Done()
+			select {
+			case <-inCall:
+			case <-time.After(30 * time.Second):
+				t.Error("the call did not end")
+			}
 			return inside.Err()
 		})
 	})

@@ -32,3 +32,11 @@ func spin(configured time.Duration, localRanks, cores int) spinPolicy {
 	}
 	return spinPolicy{spinFor: lowered, yield: true, cores: cores}
 }
+
+// notes say in the log what was lowered, and why.
+func (p spinPolicy) notes() []any {
+	if !p.yield {
+		return nil
+	}
+	return []any{keySpin, "lowered to " + p.spinFor.String() + ", yielding: more ranks here than cores", keyCores, p.cores}
+}

@@ -25,7 +25,7 @@ const (
 // what to do. It reads no file and resolves no name; Open calls it.
 func (c *Config) Validate() error {
 	v := c.withDefaults()
-	for _, check := range []func(*Config) error{ranks, secrets, times, tuning, addresses} {
+	for _, check := range []func(*Config) error{naming, secrets, times, tuning, membership, place} {
 		if err := check(&v); err != nil {
 			return err
 		}
@@ -33,18 +33,25 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-func ranks(c *Config) error {
+func naming(c *Config) error {
 	if len(c.Name) > maxName || strings.ContainsFunc(c.Name, notInNames) {
 		return fabric.Invalidf("Name is %q; use 1 to %d letters, digits and -_.:/", c.Name, maxName)
 	}
-	if c.World < 1 || c.World > fabric.MaxWorld {
-		return fabric.Invalidf("World is %d; a group has 1 to %d ranks", c.World, fabric.MaxWorld)
-	}
-	if c.Rank < 0 || c.Rank >= c.World {
-		return fabric.Invalidf("Rank is %d; World %d has the ranks 0 to %d", c.Rank, c.World, c.World-1)
-	}
+	return nil
+}
+
+// membership leaves Rank, World, Master and Listen to the package that uses them.
+func membership(c *Config) error {
+	b := bootstrapConfig(c)
+	return b.Validate()
+}
+
+func place(c *Config) error {
 	if c.LocalRank < 0 || c.LocalRank >= c.World {
 		return fabric.Invalidf("LocalRank is %d; World %d allows 0 to %d", c.LocalRank, c.World, c.World-1)
+	}
+	if len(c.StatusSocket) > maxSocketPath {
+		return fabric.Invalidf("StatusSocket %q has %d bytes; a Unix socket's path may have %d", c.StatusSocket, len(c.StatusSocket), maxSocketPath)
 	}
 	return nil
 }
@@ -52,15 +59,6 @@ func ranks(c *Config) error {
 func notInNames(r rune) bool {
 	letter := (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z') || (r >= '0' && r <= '9')
 	return !letter && !strings.ContainsRune("-_.:/", r)
-}
-
-// addresses leaves Master and Listen to the package that resolves them.
-func addresses(c *Config) error {
-	if len(c.StatusSocket) > maxSocketPath {
-		return fabric.Invalidf("StatusSocket %q has %d bytes; a Unix socket's path may have %d", c.StatusSocket, len(c.StatusSocket), maxSocketPath)
-	}
-	b := bootstrapConfig(c)
-	return b.Validate()
 }
 
 func secrets(c *Config) error {
