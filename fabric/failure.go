@@ -1,5 +1,7 @@
 package fabric
 
+import "errors"
+
 // failure is the group's cause as far as this rank knows it.
 func (c *Collective) failure() *Cause {
 	if cause := c.cause.Load(); cause != nil {
@@ -41,7 +43,7 @@ func (c *Collective) fail(op string, seq uint64, err error) error {
 		}
 		cause = c.settle(cause)
 	}
-	if local.Kind == cause.Kind && local.Peer == cause.Peer && local.Text == cause.Text {
+	if errors.Is(local.Kind, cause.Kind) && local.Peer == cause.Peer && local.Text == cause.Text {
 		local = nil
 	}
 	return c.opError(op, seq, cause, local)
@@ -79,7 +81,7 @@ func (c *Collective) Abort(cause error) {
 	if c.o.Arbiter != nil {
 		settled = c.o.Arbiter.Report(local)
 	}
-	c.settle(CauseOf(settled))
+	_ = c.settle(CauseOf(settled))
 }
 
 // Close ends this rank's use of the path. A call in flight, in another goroutine, returns ErrClosed; later ones too.

@@ -135,7 +135,7 @@ func makeShape(s Subject, shapes ...shape) error {
 		err := makeCall(s, c.Call)
 		for _, g := range outs {
 			if e := g.intact(); e != nil {
-				return fmt.Errorf("after %v: %w", err, e)
+				return errors.Join(err, e)
 			}
 		}
 		if err != nil {
@@ -165,7 +165,7 @@ func testDesyncOfOperations(t *testing.T, open Opener) {
 					return makeShape(subjects[rank], halves[rank].callOf(rank), barrier)
 				})
 				if want == "timeout" {
-					expectCause(t, subjects, errs, fabric.ErrTimeout)
+					_ = expectCause(t, subjects, errs, fabric.ErrTimeout)
 					return
 				}
 				for rank, half := range halves {
@@ -212,7 +212,7 @@ func testDesyncOfFields(t *testing.T, open Opener) {
 						errs[rank] = makeShape(subjects[rank], barrier)
 					}
 				}
-				expectCause(t, subjects, errs, fabric.ErrDesync)
+				_ = expectCause(t, subjects, errs, fabric.ErrDesync)
 			})
 		}
 	}
@@ -329,7 +329,7 @@ func expectCause(t *testing.T, subjects []Subject, errs []error, kind error) *fa
 			if first == nil {
 				first = cause
 			}
-			if cause.Kind != first.Kind || cause.Peer != first.Peer || cause.From != first.From || cause.Text != first.Text {
+			if !errors.Is(cause.Kind, first.Kind) || cause.Peer != first.Peer || cause.From != first.From || cause.Text != first.Text {
 				t.Errorf("rank %d: %s has another cause than the first rank's:\n%v (peer %d, from %d)\n%v (peer %d, from %d)",
 					rank, what, cause, cause.Peer, cause.From, first, first.Peer, first.From)
 			}

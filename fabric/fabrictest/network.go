@@ -107,10 +107,19 @@ type incoming struct {
 	done  bool
 }
 
-func (t *Transport) Kind() string    { return "memory" }
-func (t *Transport) Rank() int       { return t.rank }
-func (t *Transport) World() int      { return len(t.net.ends) }
-func (t *Transport) Ordered() bool   { return true }
+// Kind is "memory".
+func (t *Transport) Kind() string { return "memory" }
+
+// Rank is this rank.
+func (t *Transport) Rank() int { return t.rank }
+
+// World is the number of ranks.
+func (t *Transport) World() int { return len(t.net.ends) }
+
+// Ordered is true.
+func (t *Transport) Ordered() bool { return true }
+
+// Waiting is the set of ranks that the call in flight waits for.
 func (t *Transport) Waiting() uint64 { return t.waiting.Load() }
 
 // Begin takes the call; nothing but this rank's own block moves before Poll or Wait.

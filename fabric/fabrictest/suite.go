@@ -1,7 +1,6 @@
 package fabrictest
 
 import (
-	"fmt"
 	"testing"
 	"time"
 )
@@ -101,7 +100,7 @@ func gather(t *testing.T, world int, limit time.Duration, fn func(rank int) erro
 			for rank := range left {
 				ranks = append(ranks, rank)
 			}
-			t.Fatal(fmt.Sprintf("ranks %v have not ended after %v", ranks, limit))
+			t.Fatalf("ranks %v have not ended after %v", ranks, limit)
 		}
 	}
 	return errs

@@ -16,7 +16,7 @@ func WalkError(err error) error {
 	}
 	var op *fabric.OpError
 	if !errors.As(err, &op) {
-		return fmt.Errorf("%T %q is no *fabric.OpError", err, err)
+		return fmt.Errorf("%T is no *fabric.OpError: %w", err, err)
 	}
 	var wrong []string
 	blank := func(what, value string) {
@@ -56,7 +56,7 @@ func WalkError(err error) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return fmt.Errorf("in %q: %s", err, strings.Join(wrong, "; "))
+	return fmt.Errorf("%s, in: %w", strings.Join(wrong, "; "), err)
 }
 
 // inner holds what an OpError wraps to one sentinel and a text of its own.
