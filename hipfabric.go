@@ -131,7 +131,7 @@ func opError(op string, c *Config, err error) error {
 	switch {
 	case errors.As(err, &cause):
 		e.Peer, e.From = cause.Peer, cause.From
-	case sentinelOf(err) == fabric.ErrTimeout && !errors.Is(err, fabric.ErrTimeout):
+	case errors.Is(sentinelOf(err), fabric.ErrTimeout) && !errors.Is(err, fabric.ErrTimeout):
 		e.Err = &fabric.Cause{Kind: fabric.ErrTimeout, Peer: -1, From: c.Rank, Text: err.Error(), Err: err}
 	}
 	return e

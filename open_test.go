@@ -195,3 +195,13 @@ func TestARankThatCannotOpenItsPathEndsAllAtOnce(t *testing.T) {
 		})
 	}
 }
+
+func TestACancelledContextEndsOpen(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	all := configs(t, 2, nil)
+	stop := time.AfterFunc(50*time.Millisecond, cancel)
+	defer stop.Stop()
+	_, err := Open(ctx, all[0]) // the other rank never comes
+	assertOpenError(t, 0, err, fabric.ErrAborted)
+	assert.ErrorIs(t, err, context.Canceled)
+}
