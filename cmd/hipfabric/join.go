@@ -79,16 +79,21 @@ func (f *joinFlags) config(cmd *cobra.Command) (hipfabric.Config, error) {
 			set.apply()
 		}
 	}
+	return cfg, f.apply(cmd, &cfg)
+}
+
+// apply puts what does not depend on the rank into cfg and checks all of it.
+func (f *joinFlags) apply(cmd *cobra.Command, cfg *hipfabric.Config) error {
 	cfg.Insecure, cfg.Timeout, cfg.EagerBytes, cfg.Window, cfg.SpinFor, cfg.Verify = f.insecure, f.timeout, f.eager, f.window, f.spin, f.verify
 	if f.timeout < 0 {
 		cfg.Timeout = hipfabric.NoTimeout
 	}
 	if f.kind != "tcp" {
-		return cfg, fabric.Invalidf("unknown kind %q; %s", f.kind, suggest(f.kind, []string{"tcp"}))
+		return fabric.Invalidf("unknown kind %q; %s", f.kind, suggest(f.kind, []string{"tcp"}))
 	}
 	cfg.Paths = []string{f.kind}
 	cfg.Logger = logger(cmd, f.verbose)
-	return cfg, cfg.Validate()
+	return cfg.Validate()
 }
 
 // logger keeps quiet about what goes well.

@@ -15,6 +15,7 @@ import (
 	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/machine"
 	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/measure"
 	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/ranks"
+	"github.com/hipfabric/hipfabric/fabric"
 )
 
 type perfFlags struct {
@@ -73,7 +74,7 @@ func (f *perfFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if f.ranks != 0 && !f.asRank {
+	if cmd.Flags().Changed("ranks") && !f.asRank {
 		return f.start(cmd, plan)
 	}
 	if cmd.Flags().Changed("listen") {
@@ -105,8 +106,15 @@ func (f *perfFlags) start(cmd *cobra.Command, plan measure.Plan) error {
 			return exclude(name)
 		}
 	}
+	if f.ranks < 1 || f.ranks > fabric.MaxWorld {
+		return fabric.Invalidf("-n is %d, outside 1..%d", f.ranks, fabric.MaxWorld)
+	}
 	f.plan.settle(&plan, f.ranks)
 	if err := plan.Validate(f.ranks); err != nil {
+		return err
+	}
+	// One complaint here is better than one from each rank.
+	if err := f.apply(cmd, &hipfabric.Config{World: f.ranks, Master: "file:unused"}); err != nil {
 		return err
 	}
 	expendable := -1

@@ -92,8 +92,8 @@ func statusText(s hipfabric.Status) string {
 	for _, p := range s.Paths {
 		fmt.Fprintf(&b, "path %s: %s\n", p.Name, p.Reason)
 	}
-	fmt.Fprintf(&b, "%d calls, %d failed, %s; over the last %v: %.1f calls/s, %s/s, %.0f%% of the time in calls\n\n", s.Calls, s.Failed, bytes(float64(s.Bytes)),
-		ms(s.RatesOverMs), s.CallsPerSecond, bytes(s.BytesPerSecond), 100*s.InCallsFraction)
+	fmt.Fprintf(&b, "%d calls, %d failed, %s; over the last %v: %.1f calls/s, %s/s, %.0f%% of the time in calls\n\n", s.Calls, s.Failed, sized(float64(s.Bytes)),
+		ms(s.RatesOverMs), s.CallsPerSecond, sized(s.BytesPerSecond), 100*s.InCallsFraction)
 	t := statusTable(table.Row{"rank", "host", "state", "heard", "call", "seq", "bytes", "peer", "age", "waits for", "calls", "calls/s"})
 	for _, r := range s.Ranks {
 		t.AppendRow(rankRow(r))
@@ -102,7 +102,7 @@ func statusText(s hipfabric.Status) string {
 	if len(s.Peers) > 0 {
 		t = statusTable(table.Row{"peer", "sent", "received", "sent/s", "received/s"})
 		for _, p := range s.Peers {
-			t.AppendRow(table.Row{p.Peer, bytes(float64(p.SentBytes)), bytes(float64(p.ReceivedBytes)), bytes(p.SentBytesPerSecond), bytes(p.ReceivedBytesPerSecond)})
+			t.AppendRow(table.Row{p.Peer, sized(float64(p.SentBytes)), sized(float64(p.ReceivedBytes)), sized(p.SentBytesPerSecond), sized(p.ReceivedBytesPerSecond)})
 		}
 		b.WriteString("\n" + t.Render() + "\n")
 	}
@@ -136,8 +136,8 @@ func statusTable(header table.Row) table.Writer {
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// bytes is a number of bytes as people read it.
-func bytes(n float64) string {
+// sized is a number of bytes as people read it.
+func sized(n float64) string {
 	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
 		if n < 1024 {
 			return fmt.Sprintf("%.4g %s", n, unit)

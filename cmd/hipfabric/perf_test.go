@@ -1,0 +1,59 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/measure"
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+func planOf(t *testing.T, args ...string) measure.Plan {
+	t.Helper()
+	var f planFlags
+	cmd := &cobra.Command{}
+	f.add(cmd)
+	require.NoError(t, cmd.ParseFlags(args))
+	p, err := f.plan(cmd)
+	require.NoError(t, err)
+	return p
+}
+
+func TestPerfMeasuresByDefaultWhatADecoderCalls(t *testing.T) {
+	p := planOf(t)
+	assert.Equal(t, []fabric.Op{fabric.AllGather, fabric.AllReduce, fabric.Exchange}, p.Ops)
+	assert.Equal(t, []int{16, 4096, 32768, 1 << 20, 4 << 20}, p.Sizes)
+	assert.Equal(t, []any{measure.Time, fabric.F32, fabric.Sum, 500, 50, true}, []any{p.Mode, p.DType, p.Reduce, p.Iters, p.Warmup, p.Check})
+	assert.NotZero(t, p.Seed)
+}
+
+func TestPerfTakesTheFlagsOfNCCLTests(t *testing.T) {
+	p := planOf(t, "-b", "8", "-e", "64", "-f", "2", "-w", "7", "--iters", "9", "--op", "all", "--check=false", "--seed", "5")
+	assert.Equal(t, []int{8, 16, 32, 64}, p.Sizes)
+	assert.Equal(t, []any{7, 9, false, uint64(5)}, []any{p.Warmup, p.Iters, p.Check, p.Seed})
+	assert.Len(t, p.Ops, len(fabric.Ops())-1)
+	assert.NotContains(t, p.Ops, fabric.Recv)
+	assert.Equal(t, []int{32 << 20}, planOf(t, "-f", "2").Sizes, "nccl-tests' own default")
+	assert.Equal(t, []int{16}, planOf(t, "-b", "16").Sizes)
+}
+
+func TestAnAddressIsCompletedWithThePort(t *testing.T) {
+	for in, want := range map[string]string{"h": "h:7", "h:8": "h:8", "10.0.0.1": "10.0.0.1:7", "fe80::1%eth0": "[fe80::1%eth0]:7", "[::1]": "[::1]:7", "[::1]:9": "[::1]:9"} {
+		got, err := withPort(in, 7)
+		require.NoError(t, err, in)
+		assert.Equal(t, want, got)
+	}
+	for _, in := range []string{"", ":8", "h:0", "h:65536", "h:x", "a b", "[", "/x"} {
+		_, err := withPort(in, 7)
+		require.ErrorIs(t, err, fabric.ErrInvalid, in)
+	}
+}
+
+func TestWhatIsPrintedForAShellIsQuoted(t *testing.T) {
+	for in, want := range map[string]string{"a.b:1": "a.b:1", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "[::1]:2": "'[::1]:2'", "$x": "'$x'"} {
+		assert.Equal(t, want, quoted(in))
+	}
+}

@@ -1,0 +1,3 @@
+package main
+
+func worker(string) int { return 1 }
