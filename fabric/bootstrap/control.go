@@ -31,6 +31,7 @@ type Control struct {
 	taken             [fabric.MaxWorld]int // bytes received from each rank and taken by Recv, not credited yet
 	inbox             []letter
 	entered, released uint32
+	inside            bool // entered, and Barrier has not returned nil for it yet
 }
 
 type letter struct {
@@ -148,7 +149,8 @@ func (c *Control) Barrier(ctx context.Context) error {
 	defer func() { c.barrier <- struct{}{} }()
 	s := c.s
 	s.mu.Lock()
-	if c.entered == c.released {
+	if !c.inside {
+		c.inside = true
 		c.entered++
 		n := c.entered
 		if !s.ended {
@@ -157,8 +159,11 @@ func (c *Control) Barrier(ctx context.Context) error {
 		}
 	}
 	s.mu.Unlock()
-	return s.await(ctx, "control barrier", func() bool { return c.released == c.entered },
-		func() *fabric.Cause { return s.missing(s.others()) })
+	out := func() bool {
+		c.inside = c.released != c.entered
+		return !c.inside
+	}
+	return s.await(ctx, "control barrier", out, func() *fabric.Cause { return s.missing(s.others()) })
 }
 
 func (c *Control) heardMessage(b []byte) error {

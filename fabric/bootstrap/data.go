@@ -63,7 +63,7 @@ func (s *Session) Dial(ctx context.Context, peer int, channel string, n int) (*n
 			if cause := (*fabric.Cause)(nil); errors.As(err, &cause) || errors.Is(err, fabric.ErrInvalid) {
 				return nil, s.opError("dial", err)
 			}
-			if ctx.Err() == nil || seen.last == nil {
+			if !overdue(ctx) || seen.last == nil {
 				seen.note(fmt.Errorf("%v: %w", a, err))
 			}
 		}

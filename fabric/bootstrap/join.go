@@ -139,6 +139,12 @@ func (g *sighting) String() string {
 	return text
 }
 
+// overdue says whether ctx has ended or is about to: what fails then says nothing of the other end.
+func overdue(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
+}
+
 // follow is every other rank's way: dial until rank 0 starts the group.
 func (s *Session) follow(ctx context.Context) ([]*link, error) {
 	began := time.Now()
@@ -182,7 +188,7 @@ func (s *Session) attempt(ctx context.Context, seen *sighting) ([]*link, error) 
 		if errors.As(err, &cause) || errors.Is(err, fabric.ErrInvalid) {
 			return nil, err
 		}
-		if ctx.Err() == nil || seen.last == nil {
+		if !overdue(ctx) || seen.last == nil {
 			seen.note(fmt.Errorf("%v: %w", a, err))
 		}
 	}

@@ -37,13 +37,6 @@ func freeze(t *testing.T, s *Session) (thaw func()) {
 	return thaw
 }
 
-// queued says whether the loop has not taken everything yet.
-func (s *Session) queued() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.queue) > 0
-}
-
 // causes waits for the cause of each.
 func causes(t *testing.T, s ...*Session) []error {
 	t.Helper()

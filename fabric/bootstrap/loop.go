@@ -79,6 +79,9 @@ func (l *loop) patience(now time.Time) time.Duration {
 			until = t
 		}
 	}
+	if l.s.queued() {
+		return 0 // the wake for it may have been used up by readPending
+	}
 	open := l.cause == nil
 	if open && len(l.deaths) > 0 {
 		soonest(now)

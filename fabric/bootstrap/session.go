@@ -259,6 +259,13 @@ func (s *Session) take() []func() {
 	return q
 }
 
+// queued says whether the loop has something to take.
+func (s *Session) queued() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue) > 0
+}
+
 // notify wakes every await; mu is held.
 func (s *Session) notify() {
 	close(s.changed)

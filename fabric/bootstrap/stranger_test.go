@@ -248,7 +248,7 @@ func TestAMasterThatIsSomethingElseIsNamed(t *testing.T) {
 	defer wg.Wait()
 	defer l.Close()
 	c := withMaster(configs(t, 2), l.Addr().String())[1]
-	c.OpenTimeout = 200 * time.Millisecond
+	c.OpenTimeout = time.Second
 	_, err = Join(testContext(t), c)
 	assert.ErrorIs(t, err, fabric.ErrTimeout)
 	assert.ErrorContains(t, err, l.Addr().String())
@@ -258,7 +258,7 @@ func TestAMasterThatIsSomethingElseIsNamed(t *testing.T) {
 
 func TestAnUnreachableMasterIsNamedWithTheLastError(t *testing.T) {
 	c := withMaster(configs(t, 2), freePort(t))[1]
-	c.OpenTimeout = 100 * time.Millisecond
+	c.OpenTimeout = time.Second
 	_, err := Join(testContext(t), c)
 	assert.ErrorIs(t, err, fabric.ErrTimeout)
 	assert.ErrorIs(t, err, context.DeadlineExceeded)

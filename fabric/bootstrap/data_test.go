@@ -1,0 +1,137 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+func TestDataConnectionsMeetInAnyOrder(t *testing.T) {
+	ctx := testContext(t)
+	const world = 4
+	s := group(t, configs(t, world))
+	type end struct {
+		c   *net.TCPConn
+		err error
+	}
+	open := func(r, p int, channel string, lane int) end {
+		if p < r {
+			c, err := s[r].Dial(ctx, p, channel, lane)
+			return end{c, err}
+		}
+		c, err := s[r].Accept(ctx, p, channel, lane)
+		return end{c, err}
+	}
+	each(world*world*4, func(i int) {
+		r, p, channel, lane := i/16, i/4%4, []string{"host", "device"}[i%2], i/2%2
+		if r == p {
+			return
+		}
+		e := open(r, p, channel, lane)
+		if !assert.NoError(t, e.err) {
+			return
+		}
+		defer e.c.Close()
+		say := func(from, to int) string { return fmt.Sprintf("%d to %d on %-8s %d", from, to, channel, lane) }
+		_, err := e.c.Write([]byte(say(r, p)))
+		assert.NoError(t, err)
+		got := make([]byte, len(say(p, r)))
+		_, err = readFull(e.c, got)
+		assert.NoError(t, err)
+		assert.Equal(t, say(p, r), string(got))
+	})
+}
+
+func readFull(c net.Conn, b []byte) (int, error) { return len(b), readRecord(c, b) }
+
+func TestBadLanesAreRefusedByName(t *testing.T) {
+	ctx := testContext(t)
+	s := group(t, configs(t, 3))
+	for text, call := range map[string]func() (*net.TCPConn, error){
+		"peer is 2: rank 1 accepts from higher": func() (*net.TCPConn, error) { return s[1].Dial(ctx, 2, "host", 0) },
+		"peer is 0: rank 1 accepts from higher": func() (*net.TCPConn, error) { return s[1].Accept(ctx, 0, "host", 0) },
+		"peer is 1; another rank":               func() (*net.TCPConn, error) { return s[1].Dial(ctx, 1, "host", 0) },
+		"peer is 3; another rank":               func() (*net.TCPConn, error) { return s[1].Accept(ctx, 3, "host", 0) },
+		`channel is ""`:                         func() (*net.TCPConn, error) { return s[1].Dial(ctx, 0, "", 0) },
+		"1 to 16 bytes":                         func() (*net.TCPConn, error) { return s[1].Dial(ctx, 0, "seventeen bytes..", 0) },
+		"lane is -1":                            func() (*net.TCPConn, error) { return s[1].Dial(ctx, 0, "host", -1) },
+	} {
+		_, err := call()
+		assert.ErrorIs(t, err, fabric.ErrInvalid)
+		assert.ErrorContains(t, err, text)
+	}
+}
+
+func TestDialAndAcceptNameWhomTheyWaitedFor(t *testing.T) {
+	s := group(t, configs(t, 2))
+	brief, cancel := context.WithTimeout(testContext(t), 50*ms)
+	defer cancel()
+	_, err := s[0].Accept(brief, 1, "host", 0)
+	var op *fabric.OpError
+	require.ErrorAs(t, err, &op)
+	assert.Equal(t, []any{"accept", 0, 1}, []any{op.Op, op.Rank, op.Peer})
+	assert.ErrorIs(t, err, fabric.ErrTimeout)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	s[0].listener.close()
+	brief, cancel = context.WithTimeout(testContext(t), 50*ms)
+	defer cancel()
+	_, err = s[1].Dial(brief, 0, "host", 0)
+	require.ErrorAs(t, err, &op)
+	assert.Equal(t, []any{"dial", 1, 0}, []any{op.Op, op.Rank, op.Peer})
+	assert.ErrorIs(t, err, fabric.ErrTimeout)
+	assert.ErrorContains(t, err, "connection refused")
+}
+
+func TestAStaleSessionCannotDial(t *testing.T) {
+	ctx := testContext(t)
+	s := group(t, configs(t, 2))
+	h := dataHello()
+	h.rank, h.peer, h.group, h.session = 1, 0, s[1].group, [16]byte{1, 2, 3}
+	_, err := s[1].dialData(ctx, s[1].dataAddresses(0)[0], h)
+	assert.ErrorIs(t, err, fabric.ErrUnauthorized)
+	h.session = s[1].ID()
+	c, err := s[1].dialData(ctx, s[1].dataAddresses(0)[0], h)
+	require.NoError(t, err)
+	c.Close()
+	assert.NoError(t, s[0].Cause())
+}
+
+func TestADialersRetryReplacesWhatItGaveUp(t *testing.T) {
+	ctx := testContext(t)
+	s := group(t, configs(t, 2))
+	first, err := s[1].Dial(ctx, 0, "host", 0)
+	require.NoError(t, err)
+	first.Close()
+	second, err := s[1].Dial(ctx, 0, "host", 0)
+	require.NoError(t, err)
+	defer second.Close()
+	c, err := s[0].Accept(ctx, 1, "host", 0)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = second.Write([]byte("x"))
+	require.NoError(t, err)
+	_, err = c.Read(make([]byte, 1))
+	assert.NoError(t, err)
+}
+
+func TestParkedConnectionsAreBounded(t *testing.T) {
+	ctx := testContext(t)
+	s := group(t, configs(t, 2))
+	for lane := range maxParked*2 + 1 {
+		c, err := s[1].Dial(ctx, 0, "host", lane)
+		require.NoError(t, err)
+		defer c.Close()
+	}
+	require.Eventually(t, func() bool {
+		s[0].mu.Lock()
+		defer s[0].mu.Unlock()
+		return len(s[0].parked) == maxParked*2
+	}, patience, ms)
+	assert.NoError(t, s[0].Cause())
+}
