@@ -135,3 +135,11 @@ func TestParkedConnectionsAreBounded(t *testing.T) {
 	}, patience, ms)
 	assert.NoError(t, s[0].Cause())
 }
+
+func TestALinkLocalAddressGetsThisHostsZone(t *testing.T) {
+	s := newSession((&Config{Rank: 1, World: 2}).withDefaults())
+	defer s.end()
+	s.places = []place{{listen: []string{"[fe80::1%eth7]:2000", "10.0.0.1:2000", "10.0.0.1:2000", "nonsense"}}, {}}
+	s.reached, s.zone = "[fe80::1%usb0]:2000", "usb0"
+	assert.Equal(t, addrPorts("[fe80::1%usb0]:2000", "10.0.0.1:2000"), s.dataAddresses(0))
+}

@@ -18,6 +18,7 @@ const (
 	helloTime   = 2 * time.Second // that each of them has
 	maxSources  = 256             // addresses remembered as logged
 	acceptPause = 100 * time.Millisecond
+	bindTime    = time.Second
 )
 
 // listener accepts the connections of one rank. Strangers cost it a bounded number of goroutines for a bounded time.
@@ -47,7 +48,7 @@ func listen(ctx context.Context, field string, addresses []netip.AddrPort, logge
 	lc := net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{Enable: false}, KeepAlive: -1}
 	var foreign error
 	for _, a := range addresses {
-		socket, err := lc.Listen(ctx, "tcp", a.String())
+		socket, err := bind(ctx, &lc, a.String())
 		if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
 			foreign = fabric.Invalidf("%s: %v is no address of this host, so this rank cannot listen there", field, a)
 			continue
@@ -62,6 +63,17 @@ func listen(ctx context.Context, field string, addresses []netip.AddrPort, logge
 		return nil, foreign
 	}
 	return l, nil
+}
+
+// bind gives a port that is in use a moment to become free: an earlier rank of this group may be about to end.
+func bind(ctx context.Context, lc *net.ListenConfig, address string) (net.Listener, error) {
+	for until := time.Now().Add(bindTime); ; {
+		l, err := lc.Listen(ctx, "tcp", address)
+		if !errors.Is(err, syscall.EADDRINUSE) || ctx.Err() != nil || time.Now().After(until) {
+			return l, err
+		}
+		pause(ctx, acceptPause)
+	}
 }
 
 func listenError(field string, a netip.AddrPort, err error) error {
