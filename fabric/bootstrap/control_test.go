@@ -252,6 +252,21 @@ func TestWaitingForARankThatHasLeftFailsTheGroup(t *testing.T) {
 	}
 }
 
+func TestNothingReachesAnybodyOnceRank0HasLeft(t *testing.T) {
+	for name, wait := range map[string]func(ctx context.Context, s *Session) error{
+		"send": func(ctx context.Context, s *Session) error { return s.Control().Send(ctx, 2, nil) },
+		"dial": func(ctx context.Context, s *Session) error { _, err := s.Dial(ctx, 0, "host", 0); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := testContext(t)
+			s := group(t, configs(t, 3))
+			require.NoError(t, s[0].Close(ctx))
+			require.Eventually(t, func() bool { return s[1].Status()[0].Left }, patience, ms)
+			assert.ErrorContains(t, wait(ctx, s[1]), "rank 0 left the group")
+		})
+	}
+}
+
 func TestMessagesBeforeAGoodbyeArrive(t *testing.T) {
 	ctx := testContext(t)
 	s := group(t, configs(t, 3))

@@ -37,8 +37,8 @@ func (s *Session) laneOf(op string, peer int, channel string, n int) (lane, erro
 }
 
 // Dial opens an authenticated data connection to a lower rank, which must Accept the same channel and lane. It retries
-// until ctx ends, and ends by the group's failure, by Close (ErrClosed) or, at once, by ErrUnauthorized. The caller owns
-// the connection, whose socket has the options of data.
+// until ctx ends, and ends by the group's failure, by Close (ErrClosed) or, at once, by ErrUnauthorized; ErrPeerFailed,
+// which fails the group, when the rank has left. The caller owns the connection, whose socket has the options of data.
 func (s *Session) Dial(ctx context.Context, peer int, channel string, n int) (*net.TCPConn, error) {
 	to, err := s.laneOf("dial", peer, channel, n)
 	if err == nil && peer > s.cfg.Rank {
@@ -67,10 +67,19 @@ func (s *Session) Dial(ctx context.Context, peer int, channel string, n int) (*n
 				seen.note(fmt.Errorf("%v: %w", a, err))
 			}
 		}
+		if s.hasLeft(peer) {
+			return nil, s.opError("dial", s.Report(leftCause(peer)))
+		}
 		if wait = backOff(ctx, wait); ctx.Err() != nil {
 			return nil, s.dialEnded(ctx, peer, fmt.Sprintf("no data connection to rank %d in %v; %v", peer, time.Since(began).Round(time.Millisecond), &seen))
 		}
 	}
+}
+
+func (s *Session) hasLeft(rank int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left&(1<<rank) != 0
 }
 
 func (s *Session) dialEnded(ctx context.Context, peer int, text string) error {
@@ -128,7 +137,8 @@ func (s *Session) dataAddresses(peer int) []netip.AddrPort {
 }
 
 // Accept waits for the data connection that a higher rank dials for this channel and lane. It ends by ctx, by the
-// group's failure or by Close (ErrClosed). The caller owns the connection, whose socket has the options of data.
+// group's failure or by Close (ErrClosed); ErrPeerFailed, which fails the group, when the rank has left. The caller owns
+// the connection, whose socket has the options of data.
 func (s *Session) Accept(ctx context.Context, peer int, channel string, n int) (*net.TCPConn, error) {
 	from, err := s.laneOf("accept", peer, channel, n)
 	if err == nil && peer < s.cfg.Rank {

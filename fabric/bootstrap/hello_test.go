@@ -151,7 +151,7 @@ func TestAProofNeverVerifiesInTheOtherDirection(t *testing.T) {
 	assert.NotEqual(t, d, l)
 	data := h
 	data.role = roleData
-	y, err := newExchange(testSecret, &data, data.binding(), h.encode(), encodeChallenge([32]byte{1}))
+	y, err := newExchange(testSecret, &data, nil, h.encode(), encodeChallenge([32]byte{1}))
 	require.NoError(t, err)
 	other, err := y.mac(fromDialer)
 	require.NoError(t, err)
