@@ -55,6 +55,7 @@ func Groups(t testing.TB, n int, opts ...Options) []*Group {
 			}
 			return nil
 		}
+		c.report = func(cause error) { _ = arbiters[r].Report(cause) }
 		groups[r] = &Group{Host: host, Control: c, groups: groups, net: net, arbiter: arbiters[r], control: c}
 		arbiters[r].OnCause(func() {
 			_ = host.Check() // ends the call in flight
@@ -89,7 +90,7 @@ func (g *Group) Abort(cause error) { g.Host.Abort(cause) }
 // Close ends this rank's use of the group. It is idempotent.
 func (g *Group) Close() error {
 	err := g.Host.Close()
-	g.control.end()
+	g.control.leave()
 	return err
 }
 

@@ -146,7 +146,7 @@ func TestControlKeepsOrderAndLimits(t *testing.T) {
 		}
 		buf := make([]byte, 4)
 		n, from, err := g.Control.Recv(ctx, buf)
-		if !errors.Is(err, fabric.ErrInvalid) || n != len("too long") || from != 0 {
+		if !errors.Is(err, fabric.ErrInvalid) || n != 0 || from != 0 {
 			return fmt.Errorf("too long a message gave %d, %d, %w", n, from, err)
 		}
 		if n, _, err = g.Control.Recv(ctx, buf); err != nil || n != 0 {
@@ -169,7 +169,15 @@ func TestControlEndsByContextByFailureAndByClose(t *testing.T) {
 	assert.ErrorIs(t, groups[0].Control.Send(ctx, 1, nil), context.Canceled)
 	assert.ErrorIs(t, groups[0].Control.Send(t.Context(), 0, nil), fabric.ErrInvalid)
 	assert.ErrorIs(t, groups[0].Control.Send(t.Context(), 2, nil), fabric.ErrInvalid)
-	fabrictest.Each(t, groups, func(g *fabrictest.Group) error { return g.Control.Barrier(t.Context()) }) // the withdrawn entry does not count
+	assert.ErrorIs(t, groups[0].Control.Send(t.Context(), 1, make([]byte, 256<<10+1)), fabric.ErrInvalid)
+	fabrictest.Each(t, groups, func(g *fabrictest.Group) error { return g.Control.Barrier(t.Context()) })
+
+	// A barrier that a context ended stays entered: rank 1 passes, rank 0 resumes.
+	brief, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	assert.ErrorIs(t, groups[0].Control.Barrier(brief), context.DeadlineExceeded)
+	require.NoError(t, groups[1].Control.Barrier(t.Context()))
+	require.NoError(t, groups[0].Control.Barrier(t.Context()))
 	groups[1].Abort(errors.New("enough"))
 	assert.ErrorIs(t, groups[0].Control.Barrier(t.Context()), fabric.ErrAborted)
 	assert.ErrorContains(t, groups[0].Err(), "enough")
@@ -178,6 +186,23 @@ func TestControlEndsByContextByFailureAndByClose(t *testing.T) {
 	require.NoError(t, closed[0].Close())
 	assert.ErrorIs(t, closed[0].Control.Barrier(t.Context()), fabric.ErrClosed)
 	assert.ErrorIs(t, closed[0].Host.Barrier(), fabric.ErrClosed)
+	_, _, err = closed[1].Control.Recv(t.Context(), nil)
+	assert.ErrorIs(t, err, fabric.ErrPeerFailed, "nobody is left to send")
+	assert.ErrorIs(t, closed[1].Host.Barrier(), fabric.ErrPeerFailed)
+
+	// What was sent before a rank left is still received, and a barrier that it has entered still opens.
+	left := fabrictest.Groups(t, 2)
+	require.NoError(t, left[0].Control.Send(t.Context(), 1, []byte("bye")))
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, left[0].Control.Barrier(short), context.DeadlineExceeded)
+	require.NoError(t, left[0].Close())
+	buf := make([]byte, 8)
+	n, _, err := left[1].Control.Recv(t.Context(), buf)
+	require.NoError(t, err)
+	assert.Equal(t, "bye", string(buf[:n]))
+	require.NoError(t, left[1].Control.Barrier(t.Context()))
+	assert.ErrorIs(t, left[1].Control.Barrier(t.Context()), fabric.ErrPeerFailed)
 }
 
 // mute is a testing.TB that notes what would have failed.
