@@ -138,7 +138,7 @@ func (l *loop) settle(c *fabric.Cause, heard *link) {
 	if l.cause != nil {
 		return
 	}
-	if a := l.asked; a != nil && a.Kind == c.Kind && a.Peer == c.Peer && a.From == c.From && a.Text == c.Text {
+	if a := l.asked; a != nil && errors.Is(a.Kind, c.Kind) && a.Peer == c.Peer && a.From == c.From && a.Text == c.Text {
 		c = a // the same, with what this rank's system said
 	}
 	l.cause, l.reports, l.deaths = c, nil, nil

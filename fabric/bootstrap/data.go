@@ -163,7 +163,7 @@ func (s *Session) Accept(ctx context.Context, peer int, channel string, n int) (
 		return true
 	}
 	if err := s.await(ctx, "accept", ready, func() *fabric.Cause { return s.missing(1 << peer) }); err != nil {
-		if ctx.Err() != nil && err == ctx.Err() {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			err = s.opError("accept", endedBy(ctx, peer, s.cfg.Rank, fmt.Sprintf("no data connection from rank %d in %v", peer, time.Since(began).Round(time.Millisecond))))
 		}
 		return nil, err

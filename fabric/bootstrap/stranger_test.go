@@ -28,7 +28,7 @@ func withMaster(all []Config, address string) []Config {
 }
 
 // call connects to a rank 0 that is starting.
-func call(t *testing.T, ctx context.Context, address string) net.Conn {
+func call(ctx context.Context, t *testing.T, address string) net.Conn {
 	t.Helper()
 	for {
 		c, err := net.Dial("tcp", address)
@@ -67,7 +67,7 @@ func TestStrangersLeaveTheGroupAlone(t *testing.T) {
 			var wg sync.WaitGroup
 			wg.Go(func() { s[0], errs[0] = Join(ctx, all[0]) })
 			for range 3 {
-				c := call(t, ctx, all[0].Master)
+				c := call(ctx, t, all[0].Master)
 				_ = c.SetDeadline(time.Now().Add(3 * time.Second))
 				wg.Go(func() { act(c) })
 			}
@@ -79,7 +79,7 @@ func TestStrangersLeaveTheGroupAlone(t *testing.T) {
 			for r := range errs {
 				require.NoError(t, errs[r], "rank %d", r)
 			}
-			act(call(t, ctx, all[0].Master))
+			act(call(ctx, t, all[0].Master))
 			each(3, func(r int) {
 				_, err := s[r].AllGather(ctx, nil)
 				assert.NoError(t, err)
@@ -97,7 +97,7 @@ func TestTheUnprovenAreDroppedInTime(t *testing.T) {
 	wg.Go(func() { _, _ = Join(joining, all[0]) })
 	defer wg.Wait()
 	defer cancel()
-	c := call(t, ctx, all[0].Master)
+	c := call(ctx, t, all[0].Master)
 	_, err := c.Write(func() []byte { h := controlHello(); return h.encode() }())
 	require.NoError(t, err)
 	_ = c.SetDeadline(time.Now().Add(10 * helloTime))
@@ -114,7 +114,7 @@ func TestAFloodOfSilenceLeavesRoomForTheRanks(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { s[0], errs[0] = Join(ctx, all[0]) })
 	for i := range 200 {
-		call(t, ctx, all[0].Master)
+		call(ctx, t, all[0].Master)
 		if i == 100 {
 			for r := 1; r < 4; r++ {
 				wg.Go(func() { s[r], errs[r] = Join(ctx, all[r]) })
@@ -175,7 +175,7 @@ func TestAStrangerIsLoggedOnceASource(t *testing.T) {
 	joining, cancel := context.WithCancel(ctx)
 	wg.Go(func() { _, _ = Join(joining, all[0]) })
 	for range 5 {
-		c := call(t, ctx, all[0].Master)
+		c := call(ctx, t, all[0].Master)
 		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\n")
 		_, _ = io.ReadAll(c)
 	}
