@@ -61,7 +61,7 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c, got)
 
-		p := fabric.Progress{Op: fabric.Op(rapid.Byte().Draw(t, "op")), Class: fabric.Pair, Seq: rapid.Uint64().Draw(t, "seq"),
+		p := fabric.Progress{Running: rapid.Bool().Draw(t, "running"), Op: fabric.Op(rapid.Byte().Draw(t, "op")), Class: fabric.Pair, Seq: rapid.Uint64().Draw(t, "seq"),
 			Bytes: rapid.Int().Draw(t, "bytes"), Peer: rank.Draw(t, "peer"), Age: time.Duration(rapid.Int64().Draw(t, "age")),
 			Waiting: rapid.Uint64().Draw(t, "waiting"), Calls: rapid.Uint64().Draw(t, "calls")}
 		b := encodeProgress(p)

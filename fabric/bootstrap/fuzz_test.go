@@ -88,6 +88,7 @@ func FuzzControlMessage(f *testing.F) {
 	add := func(t frameType, b []byte) { f.Add(byte(t), b) }
 	add(frameBeat, encodeProgress(fabric.Progress{Peer: -1, Waiting: 3}))
 	add(frameReport, encodeCause(&fabric.Cause{Kind: fabric.ErrTimeout, Peer: 1, From: 2, Text: "x"}))
+	add(frameReport, encodeCause(&fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: 1000, From: 2}))
 	add(frameVerdict, encodeCause(&fabric.Cause{Kind: fabric.ErrDesync, Peer: -1, From: 0}))
 	add(frameRecords, append(encodeProgress(fabric.Progress{}), encodeRecords([]fabric.Record{{Seq: 1, Begun: time.Unix(1, 0)}})...))
 	add(frameGoodbye, nil)
@@ -119,6 +120,7 @@ func FuzzControlMessage(f *testing.F) {
 				_ = s.loop.handle(k, frameType(kind), b)
 				_ = s.loop.handle(k, frameType(kind), b)
 			}
+			s.loop.decide()
 			s.loop.announce()
 			s.end()
 			s.wg.Wait()

@@ -15,7 +15,7 @@ func (l *loop) handle(k *link, t frameType, b []byte) error {
 	}
 	switch t {
 	case frameVerdict:
-		cause, err := decodeCause(b)
+		cause, err := l.heardCause(b)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (l *loop) handle(k *link, t frameType, b []byte) error {
 func (l *loop) handleAtHub(k *link, t frameType, b []byte) error {
 	switch t {
 	case frameReport:
-		cause, err := decodeCause(b)
+		cause, err := l.heardCause(b)
 		if err != nil {
 			return err
 		}
@@ -83,6 +83,15 @@ func (l *loop) handleFromHub(t frameType, b []byte) error {
 	default:
 		return fmt.Errorf("%w: type %d is not from rank 0", errFrame, t)
 	}
+}
+
+// heardCause takes causes that name ranks of this group only.
+func (l *loop) heardCause(b []byte) (*fabric.Cause, error) {
+	c, err := decodeCause(b)
+	if err == nil && (c.Peer >= l.s.cfg.World || c.From >= l.s.cfg.World) {
+		err = fmt.Errorf("%w: a cause that names ranks %d and %d of %d", errFrame, c.Peer, c.From, l.s.cfg.World)
+	}
+	return c, err
 }
 
 func (l *loop) heardBeat(k *link, b []byte) error {

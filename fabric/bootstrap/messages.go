@@ -15,13 +15,20 @@ const (
 	maxRecords = 8   // calls of a rank that travel after a verdict
 	nobody     = 0xffff
 
-	progressSize = 1 + 1 + 8 + 8 + 2 + 8 + 8 + 8
+	progressSize = 1 + 1 + 1 + 8 + 8 + 2 + 8 + 8 + 8
 )
 
 // writer appends little-endian fields.
 type writer []byte
 
 func (w *writer) u8(v uint8)   { *w = append(*w, v) }
+func (w *writer) flag(v bool) {
+	if v {
+		w.u8(1)
+		return
+	}
+	w.u8(0)
+}
 func (w *writer) u16(v uint16) { *w = binary.LittleEndian.AppendUint16(*w, v) }
 func (w *writer) u32(v uint32) { *w = binary.LittleEndian.AppendUint32(*w, v) }
 func (w *writer) u64(v uint64) { *w = binary.LittleEndian.AppendUint64(*w, v) }
@@ -52,6 +59,15 @@ func (r *reader) u8() uint8 {
 		return b[0]
 	}
 	return 0
+}
+
+// flag refuses anything but 0 and 1.
+func (r *reader) flag() bool {
+	v := r.u8()
+	if v > 1 {
+		r.bad = true
+	}
+	return v == 1
 }
 
 func (r *reader) u16() uint16 {
@@ -254,6 +270,7 @@ func clip(s string) string {
 
 func encodeProgress(p fabric.Progress) []byte {
 	var w writer
+	w.flag(p.Running)
 	w.u8(uint8(p.Op))
 	w.u8(uint8(p.Class))
 	w.u64(p.Seq)
@@ -267,7 +284,7 @@ func encodeProgress(p fabric.Progress) []byte {
 
 func decodeProgress(b []byte) (fabric.Progress, error) {
 	r := reader{b: b}
-	p := fabric.Progress{Op: fabric.Op(r.u8()), Class: fabric.Class(r.u8()), Seq: r.u64(), Bytes: int(r.u64()), Peer: r.rank(),
+	p := fabric.Progress{Running: r.flag(), Op: fabric.Op(r.u8()), Class: fabric.Class(r.u8()), Seq: r.u64(), Bytes: int(r.u64()), Peer: r.rank(),
 		Age: time.Duration(r.u64()), Waiting: r.u64(), Calls: r.u64()}
 	return p, r.end("beat")
 }
