@@ -13,14 +13,8 @@ import (
 // asProgram makes the test binary hipfabric itself, so that the commands that start their own program can be tested.
 const asProgram = "HIPFABRIC_TEST_AS_PROGRAM"
 
-// asWorker makes it a rank of a failure test, of the kind that the value names.
-const asWorker = "HIPFABRIC_TEST_WORKER"
-
 func TestMain(m *testing.M) {
-	switch {
-	case os.Getenv(asWorker) != "":
-		os.Exit(worker(os.Getenv(asWorker)))
-	case os.Getenv(asProgram) != "":
+	if os.Getenv(asProgram) != "" {
 		os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	_ = os.Setenv(asProgram, "1") // for the processes that tests start; never the tests again

@@ -94,7 +94,7 @@ func statusText(s hipfabric.Status) string {
 	}
 	fmt.Fprintf(&b, "%d calls, %d failed, %s; over the last %v: %.1f calls/s, %s/s, %.0f%% of the time in calls\n\n", s.Calls, s.Failed, sized(float64(s.Bytes)),
 		ms(s.RatesOverMs), s.CallsPerSecond, sized(s.BytesPerSecond), 100*s.InCallsFraction)
-	t := statusTable(table.Row{"rank", "host", "state", "heard", "call", "seq", "bytes", "peer", "age", "waits for", "calls", "calls/s"})
+	t := statusTable(table.Row{"rank", "host", "state", "heard", "call", "now", "seq", "bytes", "peer", "age", "waits for", "calls", "calls/s"})
 	for _, r := range s.Ranks {
 		t.AppendRow(rankRow(r))
 	}
@@ -112,13 +112,17 @@ func statusText(s hipfabric.Status) string {
 func rankRow(r hipfabric.RankStatus) table.Row {
 	row := table.Row{r.Rank, r.Host, r.State, ms(r.HeardMs).String() + " ago"}
 	if r.Op == "" {
-		row = append(row, "none", "", "", "", "", "")
+		row = append(row, "none yet", "", "", "", "", "", "")
 	} else {
 		peer := ""
 		if r.Peer >= 0 {
 			peer = fmt.Sprint(r.Peer)
 		}
-		row = append(row, r.Op, r.Seq, r.CallBytes, peer, ms(r.CallAgeMs), strings.Trim(fmt.Sprint(r.WaitingFor), "[]"))
+		now := "ended"
+		if r.Running {
+			now = "running"
+		}
+		row = append(row, r.Op, now, r.Seq, r.CallBytes, peer, ms(r.CallAgeMs), strings.Trim(fmt.Sprint(r.WaitingFor), "[]"))
 	}
 	return append(row, r.Calls, fmt.Sprintf("%.1f", r.CallsPerSecond))
 }

@@ -1,3 +1,0 @@
-package main
-
-func worker(string) int { return 1 }
