@@ -44,7 +44,7 @@ func (f flight) String() string {
 	if n := len(f.records); n > 0 {
 		text = f.records[n-1].String()
 	}
-	if f.progress.Op != 0 {
+	if f.progress.Running {
 		text += fmt.Sprintf(" for %v", f.progress.Age.Round(time.Millisecond))
 	}
 	if f.progress.Waiting != 0 {

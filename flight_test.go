@@ -29,7 +29,7 @@ func logged(t *testing.T, cause error, rows []flight) map[string]any {
 func TestTheFlightTableSaysWhoIsWhereMissingAndBehind(t *testing.T) {
 	m := logged(t, &fabric.Cause{Kind: fabric.ErrTimeout, Peer: 1, From: 0, Text: "x"}, []flight{
 		{rank: 0, records: []fabric.Record{record(fabric.AllGather, 6, 8, fabric.Done), record(fabric.AllGather, 7, 8, fabric.Running)},
-			progress: fabric.Progress{Op: fabric.AllGather, Seq: 7, Age: 30 * time.Second, Waiting: 1<<1 | 1<<2}},
+			progress: fabric.Progress{Running: true, Op: fabric.AllGather, Seq: 7, Age: 30 * time.Second, Waiting: 1<<1 | 1<<2}},
 		{rank: 1, records: []fabric.Record{record(fabric.AllGather, 6, 8, fabric.Done)}},
 		{rank: 2, missing: "no report: its connection is gone"},
 		{rank: 3},

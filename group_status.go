@@ -45,8 +45,8 @@ func rankStatus(r bootstrap.RankStatus) RankStatus {
 		s.State, s.HeardMs = "unknown", -1
 	}
 	if p := r.Progress; p.Op != 0 {
-		// The call has gone on since it was sampled.
-		s.Op, s.Seq, s.CallBytes, s.CallAgeMs = p.Op.String(), p.Seq, p.Bytes, (p.Age + max(r.Age, 0)).Milliseconds()
+		// Time has gone on since the sample.
+		s.Running, s.Op, s.Seq, s.CallBytes, s.CallAgeMs = p.Running, p.Op.String(), p.Seq, p.Bytes, (p.Age + max(r.Age, 0)).Milliseconds()
 		if p.Class == fabric.Pair {
 			s.Peer = p.Peer
 		}

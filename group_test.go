@@ -194,10 +194,11 @@ func TestALiveGroupsStatusSaysWhoIsWhere(t *testing.T) {
 	}
 	assert.Equal(t, []any{"default", 0, 3, ""}, []any{s.Group, s.Rank, s.World, s.Cause})
 	for r := range 2 {
+		assert.True(t, s.Ranks[r].Running, "rank %d", r)
 		assert.Equal(t, []any{"ok", "all-gather", uint64(2), 8, []int{2}, -1}, []any{s.Ranks[r].State, s.Ranks[r].Op, s.Ranks[r].Seq,
 			s.Ranks[r].CallBytes, s.Ranks[r].WaitingFor, s.Ranks[r].Peer}, "rank %d", r)
 	}
-	assert.Empty(t, s.Ranks[2].Op)
+	assert.Equal(t, []any{false, "broadcast", uint64(1)}, []any{s.Ranks[2].Running, s.Ranks[2].Op, s.Ranks[2].Seq}, "its last call")
 	assert.Equal(t, uint64(1), s.Calls)
 	require.Len(t, s.Peers, 2)
 	assert.Greater(t, s.Peers[1].SentBytes, uint64(1000))

@@ -61,6 +61,8 @@ type progress struct {
 	bytes atomic.Int64
 	peer  atomic.Int64
 	begun atomic.Int64
+	ended atomic.Int64
+	runs  atomic.Bool
 }
 
 // New puts a Collective on t, which it owns from then on.
@@ -219,6 +221,7 @@ func (c *Collective) publish(at int64) {
 	c.now.peer.Store(int64(c.call.shownPeer()))
 	c.now.begun.Store(at)
 	c.now.op.Store(uint32(c.call.Op))
+	c.now.runs.Store(true)
 }
 
 // end closes the books on the call in flight, whatever became of it.
@@ -234,7 +237,8 @@ func (c *Collective) end(err error) error {
 		c.stats.failed.Add(1)
 		err = c.fail(c.call.Op.String(), c.call.shownSeq(), err)
 	}
-	c.now.op.Store(0)
+	c.now.ended.Store(at)
+	c.now.runs.Store(false)
 	c.call, c.pending = Call{}, nil
 	c.inFlight.Store(false)
 	return err
@@ -248,15 +252,19 @@ func (c *Collective) Check() error {
 	return nil
 }
 
-// Progress is what this rank is doing now.
+// Progress is what this rank is doing now, or did last.
 func (c *Collective) Progress() Progress {
-	p := Progress{Op: Op(c.now.op.Load()), Peer: -1, Calls: c.stats.calls.Load()}
+	p := Progress{Op: Op(c.now.op.Load()), Running: c.now.runs.Load(), Peer: -1, Calls: c.stats.calls.Load()}
 	if p.Op == 0 {
 		return p
 	}
 	p.Class, p.Seq, p.Bytes, p.Peer = p.Op.Class(), c.now.seq.Load(), int(c.now.bytes.Load()), int(c.now.peer.Load())
-	p.Age = time.Duration(c.recorder.now() - c.now.begun.Load())
-	p.Waiting = c.t.Waiting()
+	since := c.now.ended.Load()
+	if p.Running {
+		since = c.now.begun.Load()
+		p.Waiting = c.t.Waiting()
+	}
+	p.Age = time.Duration(c.recorder.now() - since)
 	return p
 }
 

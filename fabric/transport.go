@@ -41,14 +41,16 @@ type Arbiter interface {
 	Cause() error
 }
 
-// Progress is what a rank is doing, sampled by the heartbeat and by status. At the zero Op no call is in flight.
+// Progress is what a rank is doing, sampled by the heartbeat and by status: the call in flight, else the last one. At
+// the zero Op there was none yet.
 type Progress struct {
+	Running bool // the call is in flight
 	Op      Op
 	Class   Class
 	Seq     uint64
 	Bytes   int
 	Peer    int           // of a Pair call; -1 elsewhere
-	Age     time.Duration // since the call in flight began
+	Age     time.Duration // since the call began while it runs, since it ended afterwards
 	Waiting uint64        // ranks that it waits for, a bit a rank
 	Calls   uint64        // completed so far
 }

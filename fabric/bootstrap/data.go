@@ -190,6 +190,9 @@ func (s *Session) park(c *net.TCPConn, h hello) error {
 		return fmt.Errorf("rank %d dials a group that has ended", k.peer)
 	}
 	if old, ok := s.parked[k]; ok {
+		if gone(c) {
+			return c.Close() // given up, and its retry was faster here
+		}
 		_ = old.conn.Close()
 	} else if len(s.parked) >= maxParked*s.cfg.World {
 		return fmt.Errorf("rank %d: %d data connections wait already", k.peer, len(s.parked))

@@ -21,7 +21,7 @@ const (
 // writer appends little-endian fields.
 type writer []byte
 
-func (w *writer) u8(v uint8)   { *w = append(*w, v) }
+func (w *writer) u8(v uint8) { *w = append(*w, v) }
 func (w *writer) flag(v bool) {
 	if v {
 		w.u8(1)
