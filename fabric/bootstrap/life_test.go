@@ -132,3 +132,13 @@ func TestARankThatFailsAndClosesAtOnceHasToldTheOthers(t *testing.T) {
 		theCause(t, fabric.Cause{Kind: fabric.ErrAborted, Peer: -1, From: 2, Text: "enough"}, s[:2]...)
 	}
 }
+
+func TestACloseWithoutTimeStillSaysGoodbye(t *testing.T) {
+	s := group(t, quick(configs(t, 3)))
+	over, cancel := context.WithCancel(testContext(t))
+	cancel()
+	require.NoError(t, s[2].Close(over))
+	require.Eventually(t, func() bool { return s[0].Status()[2].Left && s[1].Status()[2].Left }, patience, ms)
+	assert.NoError(t, s[0].Cause())
+	assert.NoError(t, s[1].Cause())
+}

@@ -218,17 +218,17 @@ func (l *loop) departed(now time.Time) bool {
 	if !l.leaving {
 		return false
 	}
-	if l.quit {
-		return true
-	}
 	undecided := l.cause == nil && len(l.reports)+len(l.deaths) > 0
-	if !l.said && !undecided && l.collectUntil.IsZero() {
+	if !l.said && (l.quit || !undecided && l.collectUntil.IsZero()) {
 		for _, k := range l.links {
 			k.send(frameGoodbye, nil)
 			k.bye = true
 		}
 		l.said, l.saidAt = true, now
 		l.flush()
+	}
+	if l.quit {
+		return true
 	}
 	if !l.said {
 		return false

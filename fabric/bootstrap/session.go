@@ -200,7 +200,7 @@ func (s *Session) sample() fabric.Progress {
 }
 
 // Close leaves the group: with a goodbye, so that nobody takes it for a death, or, when the group has failed, with the
-// cause. It returns when all goroutines and descriptors are gone, at the latest when ctx ends; its error says that the
+// cause. It returns when all goroutines and descriptors are gone, soon after ctx ends at the latest; its error says that the
 // goodbye could not be delivered by then. It is idempotent.
 func (s *Session) Close(ctx context.Context) error {
 	s.closing.Do(func() {
