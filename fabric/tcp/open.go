@@ -109,11 +109,7 @@ func Open(ctx context.Context, m Mesh, c Config) (*Transport, error) {
 		err = t.adopt(sockets)
 	}
 	if err != nil {
-		for _, s := range sockets {
-			if s != nil {
-				s.Close()
-			}
-		}
+		closeAll(sockets)
 		if t.group != nil {
 			t.group.Close()
 		}
@@ -145,14 +141,18 @@ func connect(ctx context.Context, m Mesh, channel string) ([]*net.TCPConn, error
 	}
 	wg.Wait()
 	if err := firstCause(errs); err != nil {
-		for _, s := range sockets {
-			if s != nil {
-				s.Close()
-			}
-		}
+		closeAll(sockets)
 		return nil, err
 	}
 	return sockets, nil
+}
+
+func closeAll(sockets []*net.TCPConn) {
+	for _, s := range sockets {
+		if s != nil {
+			_ = s.Close()
+		}
+	}
 }
 
 // firstCause prefers an error that is not the consequence of another's cancel.
