@@ -95,6 +95,35 @@ func TestWithoutASecretLoopbackWorks(t *testing.T) {
 	group(t, all)
 }
 
+func TestNamesAndIPv6Reach(t *testing.T) {
+	_, port, err := net.SplitHostPort(freePort(t))
+	require.NoError(t, err)
+	for _, host := range []string{"localhost", "127.0.0.2", "::1"} {
+		t.Run(host, func(t *testing.T) {
+			if l, err := net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
+				t.Skipf("this system has no %s: %v", host, err)
+			} else {
+				l.Close()
+			}
+			ctx := testContext(t)
+			s := group(t, withMaster(configs(t, 3), net.JoinHostPort(host, port)))
+			each(2, func(i int) {
+				if i == 0 {
+					c, err := s[2].Dial(ctx, 1, "host", 0)
+					if assert.NoError(t, err) {
+						t.Cleanup(func() { c.Close() })
+					}
+					return
+				}
+				c, err := s[1].Accept(ctx, 2, "host", 0)
+				if assert.NoError(t, err) {
+					c.Close()
+				}
+			})
+		})
+	}
+}
+
 func TestATakenPortIsNamed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
