@@ -48,7 +48,7 @@ func (f *planFlags) add(cmd *cobra.Command) {
 func (f *planFlags) plan(cmd *cobra.Command) (measure.Plan, error) {
 	p := measure.Plan{Mode: measure.Time, Iters: f.iters, Warmup: f.warmup, Check: f.check, Seed: f.seed, Victim: f.killRank}
 	if p.Seed == 0 {
-		p.Seed = rand.Uint64() //nolint:gosec // values to move, no secret
+		p.Seed = rand.Uint64()
 	}
 	var err error
 	if p.Ops, err = parseOps(f.ops); err != nil {

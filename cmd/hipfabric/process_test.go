@@ -134,6 +134,7 @@ func TestTheSuitePasses(t *testing.T) {
 	code, out, stderr := runs(t, "perf", "-n", "2", "--suite", "--seed", "1")
 	require.Equal(t, exitOK, code, "%s%s", out, stderr)
 	assert.Equal(t, 1, strings.Count(out, "PASS"))
+	assert.True(t, strings.HasSuffix(out, "\nPASS\n"), out)
 	assert.Contains(t, out, "all-gather-v")
 }
 

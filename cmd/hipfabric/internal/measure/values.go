@@ -22,23 +22,20 @@ func input(b []byte, seed uint64, rank, round int, dt fabric.DType) {
 
 // ordinary keeps a float's sign and mantissa and gives it an exponent between 2^-3 and 2.
 func ordinary(b []byte, dt fabric.DType) {
-	clear, set := [2]byte{}, [2]byte{} // of the two highest bytes, little-endian
+	var clear, set uint16 // in the two highest bytes
 	switch dt {
 	case fabric.F16:
-		clear, set = [2]byte{0x00, 0x70}, [2]byte{0x00, 0x30}
+		clear, set = 0x7000, 0x3000
 	case fabric.BF16, fabric.F32:
-		clear, set = [2]byte{0x00, 0x7e}, [2]byte{0x00, 0x3e}
+		clear, set = 0x7e00, 0x3e00
 	case fabric.F64:
-		clear, set = [2]byte{0x00, 0x7f}, [2]byte{0x00, 0x3f}
-		set[0], clear[0] = 0xc0, 0xc0
+		clear, set = 0x7fe0, 0x3fe0
 	default:
 		return
 	}
 	for size := dt.Size(); len(b) >= size; b = b[size:] {
-		for i := range 2 {
-			at := size - 2 + i
-			b[at] = b[at]&^clear[i] | set[i]
-		}
+		high := b[size-2:]
+		binary.LittleEndian.PutUint16(high, binary.LittleEndian.Uint16(high)&^clear|set)
 	}
 }
 
@@ -46,7 +43,11 @@ func ordinary(b []byte, dt fabric.DType) {
 const poison = 0xa5
 
 func fill(b []byte, v byte) {
-	for i := range b {
-		b[i] = v
+	if len(b) == 0 {
+		return
+	}
+	b[0] = v
+	for n := 1; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
 	}
 }
