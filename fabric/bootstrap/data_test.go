@@ -2,9 +2,12 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -120,20 +123,58 @@ func TestADialersRetryReplacesWhatItGaveUp(t *testing.T) {
 	assert.NoError(t, err)
 }
 
+func TestAConnectionThatItsDialerGaveUpIsNotHandedOver(t *testing.T) {
+	ctx := testContext(t)
+	s := group(t, configs(t, 2))
+	first, err := s[1].Dial(ctx, 0, "host", 0)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s[0].parkedCount() == 1 }, patience, ms)
+	first.Close()
+	brief, cancel := context.WithTimeout(ctx, 50*ms)
+	defer cancel()
+	_, err = s[0].Accept(brief, 1, "host", 0)
+	assert.ErrorIs(t, err, fabric.ErrTimeout)
+}
+
+func (s *Session) parkedCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.parked)
+}
+
+// hungUp says whether the other end has closed c.
+func hungUp(c net.Conn) bool {
+	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_, err := c.Read(make([]byte, 1))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
 func TestParkedConnectionsAreBounded(t *testing.T) {
 	ctx := testContext(t)
 	s := group(t, configs(t, 2))
+	var last *net.TCPConn
 	for lane := range maxParked*2 + 1 {
+		require.Eventually(t, func() bool { return s[0].parkedCount() == lane }, patience, ms)
 		c, err := s[1].Dial(ctx, 0, "host", lane)
 		require.NoError(t, err)
 		defer c.Close()
+		last = c
 	}
-	require.Eventually(t, func() bool {
-		s[0].mu.Lock()
-		defer s[0].mu.Unlock()
-		return len(s[0].parked) == maxParked*2
-	}, patience, ms)
+	assert.True(t, hungUp(last))
+	assert.Equal(t, maxParked*2, s[0].parkedCount())
 	assert.NoError(t, s[0].Cause())
+}
+
+func TestALowerRankIsNotAccepted(t *testing.T) {
+	ctx := testContext(t)
+	s := group(t, configs(t, 3))
+	h := dataHello()
+	h.rank, h.peer, h.group, h.session = 0, 1, s[0].group, s[0].ID()
+	c, err := s[0].dialData(ctx, s[0].dataAddresses(1)[0], h)
+	require.NoError(t, err)
+	defer c.Close()
+	assert.True(t, hungUp(c))
+	assert.Zero(t, s[1].parkedCount())
 }
 
 func TestALinkLocalAddressGetsThisHostsZone(t *testing.T) {

@@ -107,6 +107,19 @@ func TestALateRank0AccusesNobody(t *testing.T) {
 	}
 }
 
+func TestARankThatHasSaidGoodbyeIsNotJudged(t *testing.T) {
+	s := group(t, quick(configs(t, 2)))
+	s[0].Watch(waitsFor(1), nil)
+	require.True(t, s[1].post(func() {
+		s[1].loop.links[0].send(frameGoodbye, nil)
+		s[1].loop.flush()
+	}))
+	freeze(t, s[1]) // and its connection stays open
+	pause(testContext(t), 700*ms)
+	assert.True(t, s[0].Status()[1].Left)
+	assert.NoError(t, s[0].Cause())
+}
+
 func TestWithoutHeartbeatAFrozenRankIsLeftAlone(t *testing.T) {
 	all := quick(configs(t, 2))
 	for r := range all {
