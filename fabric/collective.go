@@ -50,19 +50,7 @@ type Collective struct {
 	cause   atomic.Pointer[Cause]
 
 	recorder recorder
-	now      progress
-	stats    struct{ calls, failed, refused, bytes, ns atomic.Uint64 }
-}
-
-// progress is the call in flight as other goroutines see it.
-type progress struct {
-	op    atomic.Uint32
-	seq   atomic.Uint64
-	bytes atomic.Int64
-	peer  atomic.Int64
-	begun atomic.Int64
-	ended atomic.Int64
-	runs  atomic.Bool
+	refused  atomic.Uint64
 }
 
 // New puts a Collective on t, which it owns from then on.
@@ -111,6 +99,7 @@ func (c *Collective) Begin(call Call) (Started, error) {
 	if err := c.begin(&call); err != nil {
 		return Started{}, err
 	}
+	c.recorder.queued()
 	return Started{c, c.handle.Load()}, nil
 }
 
@@ -160,8 +149,8 @@ func (c *Collective) do(call *Call) error {
 
 func (c *Collective) begin(call *Call) error {
 	if !c.inFlight.CompareAndSwap(false, true) {
-		return c.refuse(call.Op.String(), Invalidf("a call of this group is in flight (%v seq %d); wait for it, or use another group",
-			Op(c.now.op.Load()), c.now.seq.Load()))
+		now := c.recorder.progress()
+		return c.refuse(call.Op.String(), Invalidf("a call of this group is in flight (%v seq %d); wait for it, or use another group", now.Op, now.Seq))
 	}
 	if err := c.ready(); err != nil {
 		c.inFlight.Store(false)
@@ -178,14 +167,11 @@ func (c *Collective) begin(call *Call) error {
 	c.handle.Add(1)
 	c.call = *call
 	c.number(&c.call)
-	at := c.recorder.now()
-	c.recorder.begin(&c.call, at)
-	c.publish(at)
+	c.recorder.begin(&c.call)
 	var err error
 	if c.pending, err = c.t.Begin(&c.call); err != nil {
 		return c.end(err)
 	}
-	c.recorder.queued(c.recorder.now())
 	return nil
 }
 
@@ -215,30 +201,14 @@ func (c *Collective) number(call *Call) {
 	}
 }
 
-func (c *Collective) publish(at int64) {
-	c.now.seq.Store(c.call.shownSeq())
-	c.now.bytes.Store(int64(c.call.Bytes))
-	c.now.peer.Store(int64(c.call.shownPeer()))
-	c.now.begun.Store(at)
-	c.now.op.Store(uint32(c.call.Op))
-	c.now.runs.Store(true)
-}
-
 // end closes the books on the call in flight, whatever became of it.
 func (c *Collective) end(err error) error {
-	at := c.recorder.now()
 	if err == nil {
-		c.recorder.end(Done, at)
-		c.stats.calls.Add(1)
-		c.stats.bytes.Add(uint64(c.call.Bytes))
-		c.stats.ns.Add(uint64(at - c.now.begun.Load()))
+		c.recorder.end(Done)
 	} else {
-		c.recorder.end(Failed, at)
-		c.stats.failed.Add(1)
+		c.recorder.end(Failed)
 		err = c.fail(c.call.Op.String(), c.call.shownSeq(), err)
 	}
-	c.now.ended.Store(at)
-	c.now.runs.Store(false)
 	c.call, c.pending = Call{}, nil
 	c.inFlight.Store(false)
 	return err
@@ -254,17 +224,10 @@ func (c *Collective) Check() error {
 
 // Progress is what this rank is doing now, or did last.
 func (c *Collective) Progress() Progress {
-	p := Progress{Op: Op(c.now.op.Load()), Running: c.now.runs.Load(), Peer: -1, Calls: c.stats.calls.Load()}
-	if p.Op == 0 {
-		return p
-	}
-	p.Class, p.Seq, p.Bytes, p.Peer = p.Op.Class(), c.now.seq.Load(), int(c.now.bytes.Load()), int(c.now.peer.Load())
-	since := c.now.ended.Load()
+	p := c.recorder.progress()
 	if p.Running {
-		since = c.now.begun.Load()
 		p.Waiting = c.t.Waiting()
 	}
-	p.Age = time.Duration(c.recorder.now() - since)
 	return p
 }
 
@@ -273,6 +236,7 @@ func (c *Collective) Records() []Record { return c.recorder.records() }
 
 // Stats reads the counters.
 func (c *Collective) Stats() Stats {
-	return Stats{Calls: c.stats.calls.Load(), Failed: c.stats.failed.Load(), Refused: c.stats.refused.Load(),
-		Bytes: c.stats.bytes.Load(), CallNs: c.stats.ns.Load(), Transport: c.t.Stats()}
+	s := c.recorder.stats()
+	s.Refused, s.Transport = c.refused.Load(), c.t.Stats()
+	return s
 }

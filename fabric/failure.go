@@ -60,7 +60,7 @@ func (c *Collective) opError(op string, seq uint64, cause, local *Cause) error {
 
 // refuse is an error of call scope: nothing moved.
 func (c *Collective) refuse(op string, err error) error {
-	c.stats.refused.Add(1)
+	c.refused.Add(1)
 	return &OpError{Op: op, Path: c.t.Kind(), Group: c.o.Group, Rank: c.rank, Peer: -1, From: -1, Err: err}
 }
 

@@ -39,7 +39,7 @@ type Record struct {
 	Peer   int // of a Pair call: whom it sends to, else whom it receives from; Broadcast: the root; -1 elsewhere
 	State  State
 	Begun  time.Time
-	Queued time.Duration // from Begun until the path had taken the call
+	Queued time.Duration // from Begun until the path had taken the call; of calls made with Begin, else 0
 	Took   time.Duration // from Begun until the end; 0 while running
 }
 
@@ -51,12 +51,17 @@ func (r Record) String() string {
 	return s + ", " + r.State.String()
 }
 
-// recorder is a ring of the last calls. Its mutex is contended by readers only: one call at a time writes.
+// recorder is a ring of the last calls, with their counters. Its mutex is contended by readers only: one call at a time
+// writes, once as it begins and once as it ends.
 type recorder struct {
-	mu    sync.Mutex
-	epoch time.Time
-	slots [RecordSlots]slot
-	count uint64 // calls recorded so far
+	mu      sync.Mutex
+	epoch   time.Time
+	slots   [RecordSlots]slot
+	count   uint64 // calls recorded so far
+	done    uint64
+	failed  uint64
+	bytes   uint64 // of done calls, as the two below
+	spentNs uint64
 }
 
 // slot holds times as nanoseconds since the recorder's epoch, so that writing one reads only the monotonic clock.
@@ -71,25 +76,61 @@ type slot struct {
 
 func (r *recorder) now() int64 { return int64(time.Since(r.epoch)) }
 
-func (r *recorder) begin(c *Call, at int64) {
+func (r *recorder) last() *slot { return &r.slots[(r.count-1)%RecordSlots] }
+
+func (r *recorder) begin(c *Call) {
+	at := r.now()
 	r.mu.Lock()
-	s := &r.slots[r.count%RecordSlots]
 	r.count++
-	*s = slot{seq: c.shownSeq(), bytes: c.Bytes, begun: at, peer: int32(c.shownPeer()), op: c.Op, state: Running}
+	*r.last() = slot{seq: c.shownSeq(), bytes: c.Bytes, begun: at, peer: int32(c.shownPeer()), op: c.Op, state: Running}
 	r.mu.Unlock()
 }
 
-func (r *recorder) queued(at int64) {
+// queued notes when the path had taken the call.
+func (r *recorder) queued() {
+	at := r.now()
 	r.mu.Lock()
-	r.slots[(r.count-1)%RecordSlots].queued = at
+	r.last().queued = at
 	r.mu.Unlock()
 }
 
-func (r *recorder) end(state State, at int64) {
+func (r *recorder) end(state State) {
+	at := r.now()
 	r.mu.Lock()
-	s := &r.slots[(r.count-1)%RecordSlots]
+	s := r.last()
 	s.state, s.ended = state, at
+	if state == Done {
+		r.done++
+		r.bytes += uint64(s.bytes)
+		r.spentNs += uint64(at - s.begun)
+	} else {
+		r.failed++
+	}
 	r.mu.Unlock()
+}
+
+// progress is the call in flight, or the last one.
+func (r *recorder) progress() Progress {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := Progress{Peer: -1, Calls: r.done}
+	if r.count == 0 {
+		return p
+	}
+	s := r.last()
+	p.Running, p.Op, p.Class, p.Seq, p.Bytes, p.Peer = s.state == Running, s.op, s.op.Class(), s.seq, s.bytes, int(s.peer)
+	since := s.ended
+	if p.Running {
+		since = s.begun
+	}
+	p.Age = time.Duration(r.now() - since)
+	return p
+}
+
+func (r *recorder) stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Stats{Calls: r.done, Failed: r.failed, Bytes: r.bytes, CallNs: r.spentNs}
 }
 
 // records copies the kept calls, oldest first.

@@ -24,6 +24,7 @@ func (p *pending) begin(c *fabric.Call) {
 	p.layOut(c)
 	for r := range t.flows {
 		if f := &t.flows[r]; !f.finished() {
+			f.conn.Readable, f.conn.Writable = true, true
 			p.active = append(p.active, f)
 		}
 	}

@@ -46,7 +46,6 @@ func newPending(t *Transport) pending {
 func (p *pending) step() (done bool, err error) {
 	before := p.moved
 	done, err = p.round()
-	// Events that the poller gave up must be acted on before a park, which would not see them again.
 	if !done && err == nil && p.moved == before && len(p.active) > fewFlows && p.t.group.Refresh() {
 		return p.round()
 	}

@@ -10,8 +10,11 @@ import (
 const (
 	// HeaderSize is the bytes before every payload; the engine moves them and does not read them.
 	HeaderSize = 64
-	// inline is the payload up to which a frame is copied next to its header: one buffer costs the kernel less than two.
-	inline = 1024
+	// inline is the payload up to which a frame is copied next to its header: one buffer costs the kernel less than two,
+	// and up to here more than the copy.
+	inline = 16 << 10
+	// stageBytes is what a connection has for that until a larger payload comes.
+	stageBytes = HeaderSize + 512
 	// mostAtOnce bounds one system call, since the runtime cannot stop the thread in it.
 	mostAtOnce = 1 << 20
 )
@@ -22,8 +25,10 @@ type Conn struct {
 	out transfer
 	in  transfer
 
-	// Readable and Writable are hints: false after a call that would have blocked, true again after the poller said so.
+	// Readable and Writable are hints: false after a call that would have blocked, true again after the poller said so,
+	// or by an owner who would rather try.
 	Readable, Writable bool
+	armed              uint32 // poll events that the poller will tell of, once
 
 	sentBytes, receivedBytes   atomic.Uint64
 	sentFrames, receivedFrames atomic.Uint64
@@ -31,7 +36,7 @@ type Conn struct {
 
 // transfer is one frame under way. A small payload lies behind the header in stage; a larger one stays where it is.
 type transfer struct {
-	stage   [HeaderSize + inline]byte
+	stage   []byte
 	payload []byte
 	whole   int // bytes of the frame
 	moved   int
@@ -44,6 +49,9 @@ func (t *transfer) header() *[HeaderSize]byte { return (*[HeaderSize]byte)(t.sta
 
 func (t *transfer) begin(payload []byte) {
 	t.payload, t.whole, t.moved, t.active = payload, HeaderSize+len(payload), 0, true
+	if t.inlined() && len(t.stage) < t.whole {
+		t.stage = append(make([]byte, 0, HeaderSize+inline), t.stage[:HeaderSize]...)[:HeaderSize+inline]
+	}
 }
 
 func (t *transfer) inlined() bool { return len(t.payload) <= inline }

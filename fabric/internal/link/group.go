@@ -60,6 +60,7 @@ func New(o Options) (*Group, error) {
 // Add takes a connected non-blocking socket, which is the Group's from then on, and closed with it. Before the first Enter.
 func (g *Group) Add(fd int) (*Conn, error) {
 	c := &Conn{fd: fd, Readable: true, Writable: true}
+	c.out.stage, c.in.stage = make([]byte, stageBytes), make([]byte, stageBytes)
 	if err := g.poller.add(c); err != nil {
 		closeSocket(fd)
 		return nil, err
@@ -145,17 +146,17 @@ func (g *Group) release() {
 	close(g.left)
 }
 
-// Refresh takes the poller's events into the connections' hints and says whether there were any. A wait must act on
-// them before it parks: the poller does not give them again.
-func (g *Group) Refresh() bool { return g.poller.collect() > 0 }
+// Refresh looks, by one system call, which connections with a frame under way are worth a try, and sets their hints. It
+// says whether any is.
+func (g *Group) Refresh() bool { return g.poller.refresh() }
 
 // Counts are the group's monotonic counters: rounds that moved nothing, and parks.
 func (g *Group) Counts() (polls, parks uint64) { return g.polls.Load(), g.parks.Load() }
 
 const (
-	clockEvery = 16 // idle polls between looks at the clock
-	turnEvery  = 64 // idle polls between turns for this process's other goroutines: a turn may wake a thread for them
-	crowdEvery = 16 // the same while ranks share cores, perhaps in this process
+	clockEvery = 16  // idle polls between looks at the clock
+	turnEvery  = 256 // idle polls between turns for this process's other goroutines: a turn may wake a thread for them
+	crowdEvery = 16  // the same while ranks share cores, perhaps in this process
 )
 
 // Wait polls w until it is done or fails: at first without pause, and once nothing has moved for SpinFor, parked. Once

@@ -38,12 +38,12 @@ func (p *poller) add(c *Conn) error {
 	return nil
 }
 
-// collect has no events of its own here: every connection is worth a try.
-func (p *poller) collect() int {
+// refresh has nothing cheaper than a try: every connection is worth one.
+func (p *poller) refresh() bool {
 	for _, c := range p.conns {
 		c.Readable, c.Writable = true, true
 	}
-	return len(p.conns)
+	return false
 }
 
 func (p *poller) park(deadline time.Time) error {
@@ -77,7 +77,7 @@ func (p *poller) park(deadline time.Time) error {
 		var b [64]byte
 		_, _ = unix.Read(p.pipe[0], b[:])
 	}
-	p.collect()
+	p.refresh()
 	return nil
 }
 

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poller is an epoll instance that a goroutine can park on, since it sits in the runtime's own poller. Events are
-// edge-triggered: one that nobody asked for wakes a park once and changes a hint.
+// poller is an epoll instance that a goroutine can park on, since it sits in the runtime's own poller. A connection is
+// armed there for one event at a time, and only by a park: one armed while its owner spins would wake a thread of the
+// runtime with every arrival.
 type poller struct {
 	ep     int
 	wakeFD int
@@ -21,6 +22,7 @@ type poller struct {
 	ready  func(fd uintptr) bool
 	events [64]unix.EpollEvent
 	conns  []*Conn
+	looked []unix.PollFd // for refresh
 }
 
 const wakeIndex = -1
@@ -37,7 +39,7 @@ func newPoller() (*poller, error) {
 	}
 	p := &poller{ep: ep, wakeFD: wake}
 	p.ready = func(uintptr) bool { return p.collect() > 0 }
-	err = p.register(wake, wakeIndex, unix.EPOLLIN)
+	err = p.control(unix.EPOLL_CTL_ADD, wake, wakeIndex, unix.EPOLLIN|unix.EPOLLET)
 	if err == nil {
 		err = unix.SetNonblock(ep, true)
 	}
@@ -57,20 +59,45 @@ func newPoller() (*poller, error) {
 	return p, nil
 }
 
-func (p *poller) register(fd, index int, events uint32) error {
-	e := unix.EpollEvent{Events: events | unix.EPOLLET, Fd: int32(index)}
-	if err := unix.EpollCtl(p.ep, unix.EPOLL_CTL_ADD, fd, &e); err != nil {
+func (p *poller) control(op, fd, index int, events uint32) error {
+	e := unix.EpollEvent{Events: events, Fd: int32(index)}
+	if err := unix.EpollCtl(p.ep, op, fd, &e); err != nil {
 		return fmt.Errorf("epoll_ctl: %w", err)
 	}
 	return nil
 }
 
 func (p *poller) add(c *Conn) error {
-	if err := p.register(c.fd, len(p.conns), unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP); err != nil {
+	if err := p.control(unix.EPOLL_CTL_ADD, c.fd, len(p.conns), unix.EPOLLONESHOT); err != nil {
 		return err
 	}
 	p.conns = append(p.conns, c)
 	return nil
+}
+
+// arm asks for one event of each connection that something waits for; what is there already counts.
+func (p *poller) arm() error {
+	for i, c := range p.conns {
+		if want := uint32(c.interest()); want != 0 && want != c.armed {
+			if err := p.control(unix.EPOLL_CTL_MOD, c.fd, i, want|unix.EPOLLONESHOT); err != nil {
+				return err
+			}
+			c.armed = want
+		}
+	}
+	return nil
+}
+
+// interest is the poll events that would let the frames under way go on. POLLIN and POLLOUT are EPOLLIN and EPOLLOUT.
+func (c *Conn) interest() int16 {
+	events := int16(0)
+	if c.Receiving() {
+		events |= unix.POLLIN
+	}
+	if c.Sending() && !c.Writable {
+		events |= unix.POLLOUT
+	}
+	return events
 }
 
 // collect takes the events that have come, without blocking, and sets hints.
@@ -86,10 +113,43 @@ func (p *poller) collect() int {
 			continue
 		}
 		c := p.conns[e.Fd]
-		c.Readable = c.Readable || e.Events&^unix.EPOLLOUT != 0
-		c.Writable = c.Writable || e.Events&^unix.EPOLLIN != 0
+		c.armed = 0
+		c.hint(int16(e.Events))
 	}
 	return int(n)
+}
+
+// hint marks what is worth a try; an error or an end is told by either.
+func (c *Conn) hint(events int16) {
+	c.Readable = c.Readable || events&^unix.POLLOUT != 0
+	c.Writable = c.Writable || events&^unix.POLLIN != 0
+}
+
+// refresh sets the hints of the connections that something waits for, by one system call, and says whether any is
+// worth a try.
+func (p *poller) refresh() bool {
+	p.looked = p.looked[:0]
+	for _, c := range p.conns {
+		if want := c.interest(); want != 0 {
+			p.looked = append(p.looked, unix.PollFd{Fd: int32(c.fd), Events: want})
+		}
+	}
+	if len(p.looked) == 0 {
+		return false
+	}
+	var now unix.Timespec
+	n, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p.looked[0])), uintptr(len(p.looked)), uintptr(unsafe.Pointer(&now)), 0, 0, 0)
+	if errno != 0 || n == 0 {
+		return false
+	}
+	i := 0
+	for _, c := range p.conns {
+		if c.interest() != 0 {
+			c.hint(p.looked[i].Revents)
+			i++
+		}
+	}
+	return true
 }
 
 func (p *poller) drain() {
@@ -99,6 +159,9 @@ func (p *poller) drain() {
 
 // park blocks until an event has come or the deadline has passed; a zero deadline is none.
 func (p *poller) park(deadline time.Time) error {
+	if err := p.arm(); err != nil {
+		return err
+	}
 	if err := p.file.SetReadDeadline(deadline); err != nil {
 		return err
 	}
