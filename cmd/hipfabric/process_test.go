@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -226,11 +227,21 @@ func TestRunGivesTheCodeOfItsRank(t *testing.T) {
 }
 
 func TestRanksDoNotOutliveAKilledRun(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends a process with its parent")
+	}
 	t.Setenv("TMPDIR", t.TempDir())
-	p := begin(t, "run", "-n", "1", "--", os.Args[0], "run", "-n", "1", "--", "/bin/sh", "-c", "echo up; exec sleep 1000")
-	p.stdout.await(t, "up")
+	p := begin(t, "run", "-n", "1", "--", "/bin/sh", "-c", "echo I am $$.; exec sleep 1000")
+	p.stdout.await(t, ".\n")
+	var pid int
+	_, err := fmt.Sscanf(p.stdout.String(), "[0] I am %d.", &pid)
+	require.NoError(t, err)
 	require.NoError(t, p.cmd.Process.Kill())
-	p.code() // its pipes end with the last process that holds them
+	p.code()
+	assert.Eventually(t, func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	}, patience, 5*time.Millisecond, "the rank lives on")
 }
 
 func TestATakenPortIsNamed(t *testing.T) {
