@@ -118,4 +118,6 @@ func TestCompletionIsThere(t *testing.T) {
 	code, out, _ := command("completion", "bash")
 	require.Equal(t, exitOK, code)
 	assert.Contains(t, out, "hipfabric")
+	_, out, _ = command("__complete", "perf", "--redop", "m")
+	assert.Contains(t, out, "max\nmin\n")
 }

@@ -131,11 +131,8 @@ func startSelf(cmd *cobra.Command, world int, line []string, expendable int) err
 		return fmt.Errorf("find this program to start it as ranks: %w", err)
 	}
 	argv := append([]string{self, line[0], rankMark}, line[1:]...)
-	job, err := ranks.Local(world, argv, nil)
-	if err != nil {
-		return err
-	}
-	return supervise(job, ranks.Options{Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr(), Direct: true, Expendable: expendable})
+	return supervise(func() (*ranks.Job, error) { return ranks.Local(world, argv, nil) }, ranks.Options{Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr(),
+		Direct: true, Expendable: expendable})
 }
 
 // rankMark, after the command's name, makes a process one of the ranks that it would start otherwise.

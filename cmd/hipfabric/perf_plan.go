@@ -42,6 +42,9 @@ func (f *planFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.suite, "suite", false, "check 400 gathers of 1 B to 4 MiB, 796 f32 and bf16 sums, 100 exchanges, sends, shifts and variable gathers; ends with PASS or FAIL")
 	flags.DurationVar(&f.killAfter, "kill-after", 0, "have one rank kill itself after this time in calls of the first operation and size; the others print a receipt and exit with 4")
 	flags.IntVar(&f.killRank, "kill-rank", -1, "which one; default: the last")
+	for name, values := range map[string][]string{"op": append(opNames(), "all"), "dtype": names(fabric.DTypes()), "redop": names(fabric.ReduceOps())} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
 }
 
 // plan checks what can be checked before the world is known.

@@ -71,11 +71,7 @@ so that no process list shows them. A rank ends when its ssh does.`,
 }
 
 func (f *runFlags) run(cmd *cobra.Command, argv []string) error {
-	job, err := f.job(cmd, argv)
-	if err != nil {
-		return err
-	}
-	return supervise(job, ranks.Options{Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr(), Grace: f.grace, Expendable: -1})
+	return supervise(func() (*ranks.Job, error) { return f.job(cmd, argv) }, ranks.Options{Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr(), Grace: f.grace, Expendable: -1})
 }
 
 func (f *runFlags) job(cmd *cobra.Command, argv []string) (*ranks.Job, error) {
@@ -139,12 +135,16 @@ func withPort(address string, port int) (string, error) {
 	return net.JoinHostPort(host, strconv.Itoa(port)), nil
 }
 
-// supervise runs job with this process's signals forwarded to it, and removes what it left.
-func supervise(job *ranks.Job, o ranks.Options) error {
+// supervise makes a job and runs it with this process's signals forwarded to it, and removes what it left.
+func supervise(prepare func() (*ranks.Job, error), o ranks.Options) error {
 	signals := make(chan os.Signal, 16)
 	if forwarded := ranks.Forwarded(); len(forwarded) > 0 {
-		signal.Notify(signals, forwarded...)
+		signal.Notify(signals, forwarded...) // first, so that no signal finds a job and nobody to remove it
 		defer signal.Stop(signals)
+	}
+	job, err := prepare()
+	if err != nil {
+		return err
 	}
 	o.Signals = signals
 	code, err := job.Run(o)
