@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -60,17 +59,4 @@ func TestKeygenIntoNoFolderIsAnEnvironmentError(t *testing.T) {
 	code, _, stderr := command("keygen", filepath.Join(t.TempDir(), "none", "key"))
 	assert.Equal(t, exitEnvironment, code)
 	assert.Contains(t, stderr, "write the secret")
-}
-
-func TestVersionSaysWhatRanksMustShare(t *testing.T) {
-	code, out, _ := command("version")
-	require.Equal(t, exitOK, code)
-	for _, want := range []string{"hipfabric ", "commit", runtime.Version(), "wire      1"} {
-		assert.Contains(t, out, want)
-	}
-	code, out, _ = command("version", "--json")
-	require.Equal(t, exitOK, code)
-	var b build
-	require.NoError(t, json.Unmarshal([]byte(out), &b))
-	assert.Equal(t, readBuild(), b)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/hipfabric/hipfabric"
 	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/measure"
+	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/sshtest"
 )
 
 // patience is how long a test waits for what should take a second: the machine may be busy with other tests.
@@ -252,6 +253,19 @@ func TestATakenPortIsNamed(t *testing.T) {
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, stderr, l.Addr().String())
 	assert.Contains(t, stderr, "is taken by another program")
+}
+
+func TestRanksOfOtherHostsMeet(t *testing.T) {
+	ssh := sshtest.Start(t)
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	code, out, stderr := runs(t, "run", "--hosts", "127.0.0.1,localhost:2", "--port", freePort(t), "--ssh", ssh, "--env", "TMPDIR", "--",
+		os.Args[0], "perf", "--op", "all-reduce", "--sizes", "4K", "--iters", "5")
+	require.Equal(t, exitOK, code, "%s%s", out, stderr)
+	assert.Contains(t, out, "[0]  all-reduce, 3 ranks, tcp")
+	left, err := os.ReadDir(tmp)
+	require.NoError(t, err)
+	assert.Empty(t, left)
 }
 
 func freePort(t *testing.T) string {

@@ -116,7 +116,7 @@ func faulty(kind string) bool { return kind == "cut" || kind == "corrupt" || kin
 // fault hits the connections that a rank dials at some byte, which may be one that is never moved.
 func (s *soak) fault(kind string, o *order) {
 	o.Kind = map[string]fabrictest.FaultKind{"cut": fabrictest.Cut, "corrupt": fabrictest.Corrupt, "drop": fabrictest.Drop}[kind]
-	o.Inbound, o.Offset, o.Bytes = s.source.IntN(2) == 0, s.source.Int64N(4<<20), s.source.IntN(100)
+	o.Inbound, o.Offset, o.Bytes = s.source.IntN(2) == 0, s.source.Int64N(64<<s.source.IntN(16)), s.source.IntN(100)
 }
 
 // strike does to the victim what comes from outside.

@@ -4,10 +4,7 @@ package ranks
 
 import (
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,56 +13,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/sshtest"
 	"github.com/hipfabric/hipfabric/fabric"
 )
-
-// sshd serves this user on a loopback port with keys of its own until the test ends, and gives the ssh command for it.
-func sshd(t *testing.T) string {
-	t.Helper()
-	daemon, err := exec.LookPath("sshd")
-	if err != nil {
-		daemon = "/usr/sbin/sshd"
-	}
-	for _, program := range []string{daemon, "ssh", "ssh-keygen"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed (Debian: openssh-server openssh-client)", program)
-		}
-	}
-	if os.Geteuid() == 0 { // where the system's own service has never run
-		require.NoError(t, os.MkdirAll("/run/sshd", 0o755))
-	}
-	dir := t.TempDir()
-	for _, key := range []string{"host", "user"} {
-		out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, key)).CombinedOutput()
-		require.NoError(t, err, "%s", out)
-	}
-	public, err := os.ReadFile(filepath.Join(dir, "user.pub"))
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "authorized_keys"), public, 0o600))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	port := listener.Addr().(*net.TCPAddr).Port
-	require.NoError(t, listener.Close())
-	config := filepath.Join(dir, "config")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized_keys\n"+
-		"PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nMaxStartups 100\n", port, dir, dir), 0o600))
-	log := &output{}
-	cmd := exec.Command(daemon, "-D", "-e", "-f", config)
-	cmd.Stderr = log
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	log.await(t, "Server listening")
-	return fmt.Sprintf("ssh -F none -i %s/user -p %d -o BatchMode=yes -o IdentitiesOnly=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=%s/known -o LogLevel=ERROR",
-		dir, port, dir)
-}
 
 // faraway starts a script on hosts through a local sshd.
 func faraway(t *testing.T, hosts []string, script string, o Options, env ...string) (*output, <-chan int) {
 	t.Helper()
-	ssh := sshd(t)
+	ssh := sshtest.Start(t)
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
 	j, err := Remote(Hosts{Names: hosts, Master: "127.0.0.1:9", SSH: ssh, Folder: folder, Env: append(env, "TMPDIR="+folder), Grace: time.Second},
@@ -142,7 +97,7 @@ func TestSignalsReachRemoteRanks(t *testing.T) {
 }
 
 func TestARemoteRankEndsWithItsSSH(t *testing.T) {
-	ssh := sshd(t)
+	ssh := sshtest.Start(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	j, err := Remote(Hosts{Names: []string{"127.0.0.1"}, Master: "127.0.0.1:9", SSH: ssh, Folder: "/", Env: []string{"TMPDIR=" + os.Getenv("TMPDIR")}, Grace: time.Second},
 		[]string{"/bin/sh", "-c", `sleep 1000 & echo "child $!"; wait`})
