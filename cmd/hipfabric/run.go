@@ -63,7 +63,7 @@ so that no process list shows them. A rank ends when its ssh does.`,
 	flags.IntVarP(&f.world, "ranks", "n", 0, fmt.Sprintf("local ranks, 1 to %d", fabric.MaxWorld))
 	flags.StringSliceVar(&f.hosts, "hosts", nil, "hosts in rank order, as ssh knows them: host, user@host, host:slots")
 	flags.IntVar(&f.port, "port", defaultPort, "port of rank 0, on the first host")
-	flags.StringVar(&f.master, "master", "", "address of rank 0 as the ranks reach it, when it is not the first host's name: host or host:port")
+	flags.StringVar(&f.master, "master", "", "address of rank 0 as the ranks reach it, when the first host's name is not that, as where /etc/hosts makes it 127.0.1.1: host or host:port")
 	flags.StringVar(&f.ssh, "ssh", ranks.DefaultSSH, "ssh command with its arguments, split at blanks")
 	flags.StringSliceVar(&f.env, "env", nil, "variables for the ranks: NAME of here, or NAME=VALUE")
 	flags.DurationVar(&f.grace, "grace", ranks.Grace, "from SIGTERM to SIGKILL for a rank that must end")
