@@ -49,8 +49,7 @@ func Open(ctx context.Context, cfg Config) (*Group, error) {
 type opener func(ctx context.Context, c *Config, session *bootstrap.Session, policy spinPolicy) (fabric.Transport, error)
 
 func openTCP(ctx context.Context, c *Config, session *bootstrap.Session, policy spinPolicy) (fabric.Transport, error) {
-	t, err := tcp.Open(ctx, session, tcp.Config{Group: c.Name, Channel: "host", EagerBytes: c.EagerBytes, Window: c.Window,
-		SpinFor: policy.spinFor, Yield: policy.yield, Verify: c.Verify, Logger: c.Logger})
+	t, err := tcp.Open(ctx, session, tcpConfig(c, policy))
 	if err != nil {
 		return nil, err // not a nil *tcp.Transport in an interface
 	}
@@ -106,6 +105,11 @@ func bootstrapConfig(c *Config) bootstrap.Config {
 	return bootstrap.Config{Group: c.Name, Rank: c.Rank, World: c.World, Master: c.Master, Listen: c.Listen, Secret: c.Secret,
 		Insecure: c.Insecure, OpenTimeout: c.OpenTimeout, Heartbeat: c.Heartbeat, VerdictBusy: c.VerdictBusy,
 		VerdictIdle: c.VerdictIdle, Settings: settings(c), Logger: c.Logger}
+}
+
+func tcpConfig(c *Config, policy spinPolicy) tcp.Config {
+	return tcp.Config{Group: c.Name, Channel: "host", EagerBytes: c.EagerBytes, Window: c.Window,
+		SpinFor: policy.spinFor, Yield: policy.yield, Verify: c.Verify, Logger: c.Logger}
 }
 
 // openCause is what this rank tells the others when its own part of Open failed.
