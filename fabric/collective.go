@@ -167,9 +167,12 @@ func (c *Collective) begin(call *Call) error {
 	c.handle.Add(1)
 	c.call = *call
 	c.number(&c.call)
-	c.recorder.begin(&c.call)
+	// The books are kept while the first bytes are on their way.
+	at := c.recorder.now()
 	var err error
-	if c.pending, err = c.t.Begin(&c.call); err != nil {
+	c.pending, err = c.t.Begin(&c.call)
+	c.recorder.begin(&c.call, at)
+	if err != nil {
 		return c.end(err)
 	}
 	return nil
@@ -209,7 +212,7 @@ func (c *Collective) end(err error) error {
 		c.recorder.end(Failed)
 		err = c.fail(c.call.Op.String(), c.call.shownSeq(), err)
 	}
-	c.call, c.pending = Call{}, nil
+	c.call.In, c.call.Out, c.call.Lengths, c.call.InLengths = nil, nil, nil, nil
 	c.inFlight.Store(false)
 	return err
 }

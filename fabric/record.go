@@ -78,8 +78,7 @@ func (r *recorder) now() int64 { return int64(time.Since(r.epoch)) }
 
 func (r *recorder) last() *slot { return &r.slots[(r.count-1)%RecordSlots] }
 
-func (r *recorder) begin(c *Call) {
-	at := r.now()
+func (r *recorder) begin(c *Call, at int64) {
 	r.mu.Lock()
 	r.count++
 	*r.last() = slot{seq: c.shownSeq(), bytes: c.Bytes, begun: at, peer: int32(c.shownPeer()), op: c.Op, state: Running}

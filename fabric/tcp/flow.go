@@ -64,11 +64,14 @@ func (f *flow) finished() bool { return f.outAt == f.outs && f.inAt == f.ins }
 // allowed is how many payload bytes may have been sent by now: the bound that keeps both directions of a pair moving
 // together, off once nothing more is due.
 func (f *flow) allowed() int {
+	if f.window == 0 || f.toSend <= f.window {
+		return f.toSend
+	}
 	arrived := f.arrived
 	if f.conn.Receiving() {
 		arrived += f.conn.PayloadReceived()
 	}
-	if f.window == 0 || arrived >= f.due {
+	if arrived >= f.due {
 		return f.toSend
 	}
 	return int(float64(arrived)*(float64(f.toSend)/float64(f.due))) + f.window

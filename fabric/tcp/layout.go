@@ -22,6 +22,7 @@ func (p *pending) begin(c *fabric.Call) {
 		t.flows[r].reset()
 	}
 	p.layOut(c)
+	p.moves = len(p.ownIn) == 0 && len(p.block) == 0 && c.Op != fabric.AllGatherRows
 	for r := range t.flows {
 		if f := &t.flows[r]; !f.finished() {
 			f.conn.Readable, f.conn.Writable = true, true

@@ -24,6 +24,7 @@ type pending struct {
 	call   *fabric.Call
 	active []*flow // unfinished
 	moved  uint64  // bytes, both ways
+	moves  bool    // the call is what the flows do, and nothing else
 
 	expected [frame.Size]byte
 	arena    []byte // where other ranks' contributions land, kept between calls
@@ -73,6 +74,9 @@ func (p *pending) round() (done bool, err error) {
 			continue
 		}
 		i++
+	}
+	if p.moves {
+		return len(p.active) == 0, nil
 	}
 	p.copyOwn()
 	p.combine()

@@ -150,7 +150,7 @@ func (g *Group) release() {
 // says whether any is.
 func (g *Group) Refresh() bool { return g.poller.refresh() }
 
-// Counts are the group's monotonic counters: rounds that moved nothing, and parks.
+// Counts are the group's monotonic counters: rounds that moved nothing, to clockEvery a call, and parks.
 func (g *Group) Counts() (polls, parks uint64) { return g.polls.Load(), g.parks.Load() }
 
 const (
@@ -177,9 +177,6 @@ func (g *Group) Wait(w Work, limit time.Duration) error {
 			if stalled {
 				w.Stalled(false)
 			}
-			if idlePolls > 0 {
-				g.polls.Add(uint64(idlePolls))
-			}
 			return err
 		}
 		if p := w.Progress(); p != last {
@@ -200,6 +197,7 @@ func (g *Group) Wait(w Work, limit time.Duration) error {
 		if idlePolls%clockEvery != 0 && !stalled {
 			continue
 		}
+		g.polls.Add(clockEvery)
 		now := time.Now()
 		if moved.IsZero() {
 			moved = now
