@@ -1,5 +1,6 @@
 // Gotest runs go test and counts: each package's line as go test prints it, the whole output of a test that failed, the reason of each
-// that skipped, and at the end how many passed, failed and skipped. Its exit code is go test's.
+// that skipped, the lines in which a test that passed says "RESULT: ", and at the end how many passed, failed and skipped. Its exit code
+// is go test's.
 //
 //	go run ./build/gotest [go test flags and packages] [-- another run's ...]
 //

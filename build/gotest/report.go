@@ -25,7 +25,10 @@ type event struct {
 	Action, Package, Test, Output string
 }
 
-// report turns events into go test's ordinary output on w.
+// marker begins what a test says that passes too: a figure that a reader of the whole run wants to see.
+const marker = "RESULT: "
+
+// report turns events into go test's ordinary output on w, with what passing tests say behind the marker.
 func report(events io.Reader, w io.Writer) (tally, error) {
 	var t tally
 	kept := map[[2]string]*strings.Builder{} // output of tests that still run
@@ -61,6 +64,9 @@ func report(events io.Reader, w io.Writer) (tally, error) {
 		case e.Test == "":
 		case e.Action == "pass":
 			t.passed++
+			for _, said := range results(kept[key]) {
+				_, _ = fmt.Fprintf(w, "%s%s: %s\n", marker, e.Test, said)
+			}
 			delete(kept, key)
 		case e.Action == "skip":
 			t.skipped++
@@ -76,6 +82,20 @@ func report(events io.Reader, w io.Writer) (tally, error) {
 		}
 	}
 	return t, nil
+}
+
+// results are what the test said behind the marker, by itself or through t.Log, which puts file and line before it.
+func results(out *strings.Builder) []string {
+	if out == nil {
+		return nil
+	}
+	var said []string
+	for line := range strings.Lines(out.String()) {
+		if _, result, found := strings.Cut(line, marker); found {
+			said = append(said, strings.TrimSpace(result))
+		}
+	}
+	return said
 }
 
 // reason picks what the test said from a skipped test's output.

@@ -32,6 +32,12 @@ func TestPassingTestsLeaveTheirPackagesLineOnly(t *testing.T) {
 	assert.Regexp(t, `^ok  \texample.org/m\t[0-9.]+s\n$`, out)
 }
 
+func TestAPassingTestsResultsAreShown(t *testing.T) {
+	got, out := tested(t, "func TestA(t *testing.T) {\n\tt.Log(\"noise\")\n\tt.Run(\"b\", func(t *testing.T) { t.Logf(\"RESULT: %d sheep\", 12) })\n}\n")
+	assert.Equal(t, tally{passed: 2}, got)
+	assert.Regexp(t, `^RESULT: TestA/b: 12 sheep\nok  \texample.org/m\t[0-9.]+s\n$`, out)
+}
+
 func TestASkipIsCountedAndItsReasonShown(t *testing.T) {
 	got, out := tested(t, "func TestA(t *testing.T) { t.Skip(\"needs a moon\") }\n\nfunc TestB(*testing.T) {}\n")
 	assert.Equal(t, tally{passed: 1, skipped: 1}, got)
