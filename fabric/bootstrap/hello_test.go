@@ -88,6 +88,19 @@ func TestBothSidesOfAHelloGetTheSameKeys(t *testing.T) {
 	}
 }
 
+func TestFramesKeyedForOneSessionDoNotOpenUnderAnother(t *testing.T) {
+	s := shake(wire{}, testSecret, testSecret, controlHello(), controlHello())
+	require.NoError(t, errors.Join(s.dialErr, s.listenErr))
+	d1, l1, err := s.dialled.frames([sessionSize]byte{1})
+	require.NoError(t, err)
+	d2, l2, err := s.heard.frames([sessionSize]byte{2})
+	require.NoError(t, err)
+	_, _, _, err = d2.open(d1.append(nil, frameBeat, nil))
+	assert.ErrorIs(t, err, errFrame, "the dialer's")
+	_, _, _, err = l1.open(l2.append(nil, frameBeat, nil))
+	assert.ErrorIs(t, err, errFrame, "the listener's")
+}
+
 func TestAWrongSecretIsRefusedByOneFixedRecord(t *testing.T) {
 	var answers [][]byte
 	see := wire{toDialer: func(b []byte) []byte {
