@@ -16,47 +16,54 @@ type vector struct {
 // Raw system calls: the sockets never block, so the scheduler need not hear of them.
 
 func (c *Conn) write(t *transfer, most int) (int, syscall.Errno) {
-	most = min(most, mostAtOnce)
-	var n uintptr
-	var errno syscall.Errno
+	return uninterrupted((*Conn).writeOnce, c, t, min(most, mostAtOnce))
+}
+
+func (c *Conn) read(t *transfer) (int, syscall.Errno) {
+	return uninterrupted((*Conn).readOnce, c, t, min(t.whole-t.moved, mostAtOnce))
+}
+
+// uninterrupted makes a system call again for as long as a signal ends it.
+func uninterrupted(call func(*Conn, *transfer, int) (int, syscall.Errno), c *Conn, t *transfer, most int) (int, syscall.Errno) {
 	for {
-		switch {
-		case t.inlined():
-			n, _, errno = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&t.stage[t.moved])), uintptr(most),
-				unix.MSG_NOSIGNAL, 0, 0)
-		case t.moved >= HeaderSize:
-			n, _, errno = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&t.payload[t.moved-HeaderSize])), uintptr(most),
-				unix.MSG_NOSIGNAL, 0, 0)
-		default:
-			count := t.vector.point(t, most)
-			t.vector.msg.Iov = &t.vector.iov[0]
-			t.vector.msg.SetIovlen(count)
-			n, _, errno = syscall.RawSyscall6(unix.SYS_SENDMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&t.vector.msg)), unix.MSG_NOSIGNAL, 0, 0, 0)
-		}
-		if errno != unix.EINTR {
-			return int(n), errno
+		if n, errno := call(c, t, most); errno != unix.EINTR {
+			return n, errno
 		}
 	}
 }
 
-func (c *Conn) read(t *transfer) (int, syscall.Errno) {
-	most := min(t.whole-t.moved, mostAtOnce)
+func (c *Conn) writeOnce(t *transfer, most int) (int, syscall.Errno) {
 	var n uintptr
 	var errno syscall.Errno
-	for {
-		switch {
-		case t.inlined():
-			n, _, errno = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&t.stage[t.moved])), uintptr(most), 0, 0, 0)
-		case t.moved >= HeaderSize:
-			n, _, errno = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&t.payload[t.moved-HeaderSize])), uintptr(most), 0, 0, 0)
-		default:
-			count := t.vector.point(t, most)
-			n, _, errno = syscall.RawSyscall6(unix.SYS_READV, uintptr(c.fd), uintptr(unsafe.Pointer(&t.vector.iov[0])), uintptr(count), 0, 0, 0)
-		}
-		if errno != unix.EINTR {
-			return int(n), errno
-		}
+	switch {
+	case t.inlined():
+		n, _, errno = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&t.stage[t.moved])), uintptr(most),
+			unix.MSG_NOSIGNAL, 0, 0)
+	case t.moved >= HeaderSize:
+		n, _, errno = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&t.payload[t.moved-HeaderSize])), uintptr(most),
+			unix.MSG_NOSIGNAL, 0, 0)
+	default:
+		count := t.vector.point(t, most)
+		t.vector.msg.Iov = &t.vector.iov[0]
+		t.vector.msg.SetIovlen(count)
+		n, _, errno = syscall.RawSyscall6(unix.SYS_SENDMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&t.vector.msg)), unix.MSG_NOSIGNAL, 0, 0, 0)
 	}
+	return int(n), errno
+}
+
+func (c *Conn) readOnce(t *transfer, most int) (int, syscall.Errno) {
+	var n uintptr
+	var errno syscall.Errno
+	switch {
+	case t.inlined():
+		n, _, errno = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&t.stage[t.moved])), uintptr(most), 0, 0, 0)
+	case t.moved >= HeaderSize:
+		n, _, errno = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&t.payload[t.moved-HeaderSize])), uintptr(most), 0, 0, 0)
+	default:
+		count := t.vector.point(t, most)
+		n, _, errno = syscall.RawSyscall6(unix.SYS_READV, uintptr(c.fd), uintptr(unsafe.Pointer(&t.vector.iov[0])), uintptr(count), 0, 0, 0)
+	}
+	return int(n), errno
 }
 
 // point aims the vector at what is left of the header and at the payload, most bytes in all.
