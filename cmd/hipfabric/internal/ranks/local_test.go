@@ -190,6 +190,23 @@ func TestNobodyReadingEndsTheRanks(t *testing.T) {
 	assert.Equal(t, 141, await(t, codes))
 }
 
+// It is for the race detector: a barred rank is signalled again while it ends.
+func TestABarredRankMayBeSignalledAgain(t *testing.T) {
+	for range 200 {
+		r := &rank{}
+		r.signal(syscall.SIGTERM)
+		again := make(chan struct{})
+		go func() {
+			defer close(again)
+			for range 20 {
+				r.signal(syscall.SIGTERM)
+			}
+		}()
+		assert.Equal(t, exit{rank: r, code: 143}, r.run(Grace))
+		<-again
+	}
+}
+
 func TestRanksNeverMixWithinALine(t *testing.T) {
 	_, out, codes := shell(t, 4, `i=0; while [ $i -lt 200 ]; do printf "a"; printf "b$HIPFABRIC_RANK" >&2; printf "b\n"; printf "c\n" >&2; i=$((i+1)); done`, Options{Expendable: -1})
 	require.Zero(t, await(t, codes))

@@ -30,12 +30,12 @@ func (r *rank) run(grace time.Duration) exit {
 	// The kernel ends the child when the thread that started it ends (see attributes), so this one stays until then.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	pipes, err := r.start()
+	pipes, barred, err := r.start()
 	if err != nil {
 		return exit{rank: r, code: -1, err: err}
 	}
-	if pipes == nil {
-		return exit{rank: r, code: 128 + int(r.barred)}
+	if barred != 0 {
+		return exit{rank: r, code: 128 + int(barred)}
 	}
 	_ = r.cmd.Wait()
 	r.mu.Lock()
@@ -48,20 +48,19 @@ func (r *rank) run(grace time.Duration) exit {
 	return exit{rank: r, code: codeOf(r.cmd.ProcessState)}
 }
 
-// start starts the process, unless signal has barred it: then there are no pipes.
-func (r *rank) start() (*pipes, error) {
+// start starts the process, unless signal has barred it: then there are no pipes, only the signal.
+func (r *rank) start() (p *pipes, barred syscall.Signal, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := &pipes{}
 	if r.barred != 0 {
-		return nil, nil
+		return nil, r.barred, nil
 	}
+	p = &pipes{}
 	attributes(r.cmd)
-	var err error
 	var stdin io.WriteCloser
 	if r.input != nil {
 		if stdin, err = r.cmd.StdinPipe(); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	if r.cmd.Stdout, err = p.stream(r.stdout, r.out); err == nil {
@@ -70,20 +69,20 @@ func (r *rank) start() (*pipes, error) {
 	if err != nil {
 		p.closeWrites()
 		p.closeReads()
-		return nil, err
+		return nil, 0, err
 	}
 	err = r.cmd.Start()
 	p.closeWrites()
 	if err != nil {
 		p.closeReads()
-		return nil, notFound(r.cmd.Args[0], err)
+		return nil, 0, notFound(r.cmd.Args[0], err)
 	}
 	r.running = true
 	if stdin != nil {
 		r.orders = make(chan []byte, 16)
 		go obey(stdin, r.input, r.orders)
 	}
-	return p, nil
+	return p, 0, nil
 }
 
 // obey writes input and then each order, and closes w after the last.
