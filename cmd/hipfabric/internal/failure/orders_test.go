@@ -23,9 +23,9 @@ type order struct {
 	Kind    fabrictest.FaultKind // open, Raw: of the connections that this rank dials; 0 is none
 	Inbound bool
 	Offset  int64
-	Op      fabric.Op // calls, once
+	Op      fabric.Op // calls, once, await
 	Bytes   int
-	Peer    int
+	Peer    int           // once, await: whom the call waits for
 	Count   int           // reopen
 	Seed    uint64        // stream
 	Odd     int           // stream: the call that differs, -1 for none
@@ -35,7 +35,7 @@ type order struct {
 
 // event is what a worker says.
 type event struct {
-	What string // "open", "begun", "done", "error", "closed", "leak"
+	What string // "open", "begun", "parked", "done", "error", "closed", "leak"
 	At   int64  // nanoseconds of the host's clock
 	Fault
 	Again       string // an error's: what the next call said

@@ -49,7 +49,7 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	s.ranks.stop()
-	t.Logf("seed %d: %d rounds, %v", seed, s.rounds, counts)
+	t.Logf("RESULT: seed %d: %d rounds, %v", seed, s.rounds, counts)
 }
 
 type soak struct {

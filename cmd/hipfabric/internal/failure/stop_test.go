@@ -15,18 +15,24 @@ import (
 	"github.com/hipfabric/hipfabric/fabric"
 )
 
+// asleep is how long a rank is stopped while others wait for it.
+const asleep = 3 * time.Second
+
 func TestAStoppedRankIsNamedAndAccusesNobody(t *testing.T) {
 	for victim := range 3 {
 		t.Run(fmt.Sprintf("rank %d", victim), func(t *testing.T) {
 			f := launch(t, 3, order{})
 			f.tell(t, order{Do: "calls", Op: fabric.AllGather, Bytes: 4096})
 			f.hear(t, "begun")
-			woken := time.After(3 * time.Second)
+			stopped := time.Now()
 			f[victim].signal(syscall.SIGSTOP)
+			// It wakes whether or not a verdict has come, and so proves that one came before.
+			time.AfterFunc(asleep, func() { f[victim].signal(syscall.SIGCONT) })
 			events := f.but(victim).hear(t, "error")
 			sameCause(t, fabric.ErrPeerFailed, victim, events)
-			<-woken
-			f[victim].signal(syscall.SIGCONT)
+			for _, e := range events {
+				assert.Less(t, time.Duration(e.At-stopped.UnixNano()), asleep)
+			}
 			e := f[victim].hear(t, "error")
 			assert.Contains(t, []int{victim, -1}, e.Peer, "it accuses a rank that was well: %+v", e)
 			t.Logf("the stopped rank says: %s", e.Description)

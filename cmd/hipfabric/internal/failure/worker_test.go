@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/hipfabric/hipfabric"
@@ -49,6 +50,7 @@ func obey(in io.Reader, out io.Writer) int {
 }
 
 type worker struct {
+	mu  sync.Mutex // guards out
 	out *json.Encoder
 	g   *group
 
@@ -56,7 +58,11 @@ type worker struct {
 }
 
 func (w *worker) say(e event) {
-	e.At = time.Now().UnixNano()
+	if e.At == 0 {
+		e.At = time.Now().UnixNano()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	_ = w.out.Encode(e)
 }
 
@@ -68,7 +74,7 @@ func (w *worker) failed(err error) {
 			e.Again = takeApart(again).Text
 		}
 	}
-	_ = w.out.Encode(e)
+	w.say(e)
 }
 
 func (w *worker) do(o order) error {
@@ -99,6 +105,9 @@ func (w *worker) do(o order) error {
 			return err
 		}
 		w.say(event{What: "done"})
+	case "await":
+		go w.sayWhenParked(o.Peer)
+		return caller(w.g.host, o)()
 	case "stream":
 		return w.stream(o)
 	case "park":
@@ -137,6 +146,23 @@ func (w *worker) do(o order) error {
 		return fmt.Errorf("no order %q", o.Do)
 	}
 	return nil
+}
+
+// sayWhenParked tells once the call under way is parked and nobody but peer can end that.
+func (w *worker) sayWhenParked(peer int) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		if p := w.g.host.Progress(); p.Running && p.Waiting == 1<<peer && w.g.host.Stats().Transport.Parks > 0 {
+			w.say(event{What: "parked"})
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-w.g.done:
+			return
+		}
+	}
 }
 
 func (w *worker) stream(o order) error {
@@ -208,7 +234,7 @@ func openFaulty(ctx context.Context, o order, log *slog.Logger) (*group, error) 
 	if err := s.Vote(ctx, "tcp", nil); err != nil {
 		return nil, errors.Join(err, t.Close(), mesh.Close(), s.Close(ctx))
 	}
-	host := fabric.New(t, fabric.Options{Timeout: o.Timeout, Arbiter: s, Logger: log})
+	host := fabric.New(t, fabric.Options{Timeout: o.Timeout, Arbiter: s})
 	s.OnCause(t.Abort)
 	s.Watch(host.Progress, host.Records)
 	return &group{host: host, control: s.Control(), done: s.Done(), cause: s.Cause, close: func(ctx context.Context) error {
