@@ -94,16 +94,21 @@ func stuck(rows []flight) uint64 {
 	return seq
 }
 
-// behind names the ranks that never came to the stuck call.
+// behind names the ranks that never came to the stuck call. Their records are too few to tell: the calls between pairs
+// that a rank has made since may be all that it still has.
 func behind(rows []flight) string {
 	seq := stuck(rows)
+	if seq == 0 {
+		return ""
+	}
 	var notes []string
 	for _, row := range rows {
-		r, ok := row.last()
-		if row.missing != "" || seq == 0 || (ok && r.Seq >= seq) {
-			continue
+		switch {
+		case row.missing != "":
+			notes = append(notes, fmt.Sprintf("of rank %d it is not known", row.rank))
+		case row.progress.GroupSeq < seq:
+			notes = append(notes, fmt.Sprintf("rank %d has not called seq %d", row.rank, seq))
 		}
-		notes = append(notes, fmt.Sprintf("rank %d has not called seq %d", row.rank, seq))
 	}
 	return strings.Join(notes, "; ")
 }
@@ -121,10 +126,7 @@ func disagreement(rows []flight) string {
 		if !ok {
 			continue
 		}
-		call := fmt.Sprintf("%v of %d bytes", r.Op, r.Bytes)
-		if r.Op == fabric.Broadcast {
-			call += fmt.Sprintf(" from root %d", r.Peer)
-		}
+		call := compared(r)
 		if by[call] == nil {
 			calls = append(calls, call)
 		}
@@ -137,6 +139,22 @@ func disagreement(rows []flight) string {
 		calls[i] = fmt.Sprintf("ranks %s: %s", list(by[call]), call)
 	}
 	return fmt.Sprintf("seq %d: %s", seq, strings.Join(calls, "; "))
+}
+
+// compared is what the ranks of a group's call must agree on.
+func compared(r fabric.Record) string {
+	call := fmt.Sprintf("%v of %d bytes", r.Op, r.Bytes)
+	switch {
+	case r.Op.Reduces():
+		call += fmt.Sprintf(", %v of %v", r.Reduce, r.DType)
+	case r.Op == fabric.Broadcast:
+		call += fmt.Sprintf(" from root %d", r.Peer)
+	case r.Op == fabric.AllGatherV:
+		call += fmt.Sprintf(", lengths of hash %016x", r.Hash)
+	case r.Op == fabric.AllGatherRows:
+		call += fmt.Sprintf(" in rows of %d", r.Hash)
+	}
+	return call
 }
 
 func list(ranks []int) string {

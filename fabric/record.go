@@ -36,7 +36,10 @@ type Record struct {
 	Seq    uint64
 	Op     Op
 	Bytes  int
-	Peer   int // of a Pair call: whom it sends to, else whom it receives from; Broadcast: the root; -1 elsewhere
+	Peer   int      // of a Pair call: whom it sends to, else whom it receives from; Broadcast: the root; -1 elsewhere
+	DType  DType    // reductions only
+	Reduce ReduceOp // reductions only
+	Hash   uint64   // of an AllGatherV's lengths; an AllGatherRows' bytes of a row; 0 elsewhere
 	State  State
 	Begun  time.Time
 	Queued time.Duration // from Begun until the path had taken the call; of calls made with Begin, else 0
@@ -58,6 +61,7 @@ type recorder struct {
 	epoch   time.Time
 	slots   [RecordSlots]slot
 	count   uint64 // calls recorded so far
+	group   uint64 // the last number used of the group's sequence
 	done    uint64
 	failed  uint64
 	bytes   uint64 // of done calls, as the two below
@@ -71,7 +75,10 @@ type slot struct {
 	begun, queued, ended int64
 	peer                 int32
 	op                   Op
+	dtype                DType
+	reduce               ReduceOp
 	state                State
+	hash                 uint64
 }
 
 func (r *recorder) now() int64 { return int64(time.Since(r.epoch)) }
@@ -81,7 +88,13 @@ func (r *recorder) last() *slot { return &r.slots[(r.count-1)%RecordSlots] }
 func (r *recorder) begin(c *Call, at int64) {
 	r.mu.Lock()
 	r.count++
-	*r.last() = slot{seq: c.shownSeq(), bytes: c.Bytes, begun: at, peer: int32(c.shownPeer()), op: c.Op, state: Running}
+	*r.last() = slot{seq: c.shownSeq(), bytes: c.Bytes, begun: at, peer: int32(c.shownPeer()), op: c.Op, hash: c.Hash, state: Running}
+	if c.Op.Reduces() {
+		r.last().dtype, r.last().reduce = c.DType, c.Reduce
+	}
+	if c.Class == Group {
+		r.group = c.Seq
+	}
 	r.mu.Unlock()
 }
 
@@ -112,7 +125,7 @@ func (r *recorder) end(state State) {
 func (r *recorder) progress() Progress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := Progress{Peer: -1, Calls: r.done}
+	p := Progress{Peer: -1, Calls: r.done, GroupSeq: r.group}
 	if r.count == 0 {
 		return p
 	}
@@ -140,7 +153,8 @@ func (r *recorder) records() []Record {
 	out := make([]Record, 0, n)
 	for i := r.count - n; i < r.count; i++ {
 		s := r.slots[i%RecordSlots]
-		rec := Record{Seq: s.seq, Op: s.op, Bytes: s.bytes, Peer: int(s.peer), State: s.state, Begun: r.epoch.Add(time.Duration(s.begun))}
+		rec := Record{Seq: s.seq, Op: s.op, Bytes: s.bytes, Peer: int(s.peer), DType: s.dtype, Reduce: s.reduce, Hash: s.hash, State: s.state,
+			Begun: r.epoch.Add(time.Duration(s.begun))}
 		if s.queued != 0 {
 			rec.Queued = time.Duration(s.queued - s.begun)
 		}

@@ -46,6 +46,7 @@ func TestARecordSaysWhatTheCallWasAndHowItEnded(t *testing.T) {
 		"all-reduce seq 2, 8 bytes, done", "send seq 1, 8 bytes, peer 1, running",
 	}, texts)
 	assert.Zero(t, c.Records()[4].Took)
+	assert.Equal(t, []any{fabric.F32, fabric.Sum}, []any{c.Records()[3].DType, c.Records()[3].Reduce})
 	f.poll = func() (bool, error) { return false, timeout(1, "nothing moved") }
 	require.Error(t, s.Wait())
 	assert.Equal(t, fabric.Failed, c.Records()[4].State)
@@ -63,10 +64,10 @@ func TestProgressIsTheCallInFlightOrTheLast(t *testing.T) {
 	p := c.Progress()
 	assert.GreaterOrEqual(t, p.Age, time.Duration(0))
 	p.Age = 0
-	assert.Equal(t, fabric.Progress{Running: true, Op: fabric.Recv, Class: fabric.Pair, Seq: 1, Bytes: 5, Peer: 2, Waiting: 0b110, Calls: 1}, p)
+	assert.Equal(t, fabric.Progress{Running: true, Op: fabric.Recv, Class: fabric.Pair, Seq: 1, Bytes: 5, Peer: 2, Waiting: 0b110, Calls: 1, GroupSeq: 1}, p)
 	require.NoError(t, s.Wait())
 	p = c.Progress()
 	p.Age = 0
-	assert.Equal(t, fabric.Progress{Op: fabric.Recv, Class: fabric.Pair, Seq: 1, Bytes: 5, Peer: 2, Calls: 2}, p)
+	assert.Equal(t, fabric.Progress{Op: fabric.Recv, Class: fabric.Pair, Seq: 1, Bytes: 5, Peer: 2, Calls: 2, GroupSeq: 1}, p)
 	assert.EqualValues(t, 5, c.Stats().Bytes)
 }

@@ -53,4 +53,7 @@ type Progress struct {
 	Age     time.Duration // since the call began while it runs, since it ended afterwards
 	Waiting uint64        // ranks that it waits for, a bit a rank
 	Calls   uint64        // completed so far
+	// GroupSeq is the last number of the group's sequence that this rank has used, whatever it did since between pairs;
+	// 0 before its first collective.
+	GroupSeq uint64
 }

@@ -63,12 +63,20 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 
 		p := fabric.Progress{Running: rapid.Bool().Draw(t, "running"), Op: fabric.Op(rapid.Byte().Draw(t, "op")), Class: fabric.Pair, Seq: rapid.Uint64().Draw(t, "seq"),
 			Bytes: rapid.Int().Draw(t, "bytes"), Peer: rank.Draw(t, "peer"), Age: time.Duration(rapid.Int64().Draw(t, "age")),
-			Waiting: rapid.Uint64().Draw(t, "waiting"), Calls: rapid.Uint64().Draw(t, "calls")}
+			Waiting: rapid.Uint64().Draw(t, "waiting"), Calls: rapid.Uint64().Draw(t, "calls"), GroupSeq: rapid.Uint64().Draw(t, "group")}
 		b := encodeProgress(p)
 		require.Len(t, b, progressSize)
 		back, err := decodeProgress(b)
 		require.NoError(t, err)
 		require.Equal(t, p, back)
+
+		call := fabric.Record{Seq: rapid.Uint64().Draw(t, "number"), Op: fabric.Op(rapid.Byte().Draw(t, "call")), Bytes: rapid.Int().Draw(t, "size"),
+			Peer: rank.Draw(t, "to"), DType: fabric.DType(rapid.Byte().Draw(t, "dtype")), Reduce: fabric.ReduceOp(rapid.Byte().Draw(t, "reduce")),
+			Hash: rapid.Uint64().Draw(t, "hash"), State: fabric.State(rapid.Byte().Draw(t, "state")), Begun: time.Unix(0, rapid.Int64().Draw(t, "begun")),
+			Queued: time.Duration(rapid.Int64().Draw(t, "queued")), Took: time.Duration(rapid.Int64().Draw(t, "took"))}
+		calls, err := decodeRecords(encodeRecords([]fabric.Record{call}))
+		require.NoError(t, err)
+		require.Equal(t, []fabric.Record{call}, calls)
 
 		text := rapid.StringMatching(`[a-z]{1,20}`)
 		j := joining{world: 3, group: text.Draw(t, "group"), settings: []Setting{{text.Draw(t, "name"), text.Draw(t, "value")}},

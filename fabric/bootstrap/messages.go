@@ -15,7 +15,7 @@ const (
 	maxRecords = 8   // calls of a rank that travel after a verdict
 	nobody     = 0xffff
 
-	progressSize = 1 + 1 + 1 + 8 + 8 + 2 + 8 + 8 + 8
+	progressSize = 1 + 1 + 1 + 8 + 8 + 2 + 8 + 8 + 8 + 8
 )
 
 // writer appends little-endian fields.
@@ -279,13 +279,14 @@ func encodeProgress(p fabric.Progress) []byte {
 	w.u64(uint64(p.Age))
 	w.u64(p.Waiting)
 	w.u64(p.Calls)
+	w.u64(p.GroupSeq)
 	return w
 }
 
 func decodeProgress(b []byte) (fabric.Progress, error) {
 	r := reader{b: b}
 	p := fabric.Progress{Running: r.flag(), Op: fabric.Op(r.u8()), Class: fabric.Class(r.u8()), Seq: r.u64(), Bytes: int(r.u64()), Peer: r.rank(),
-		Age: time.Duration(r.u64()), Waiting: r.u64(), Calls: r.u64()}
+		Age: time.Duration(r.u64()), Waiting: r.u64(), Calls: r.u64(), GroupSeq: r.u64()}
 	return p, r.end("beat")
 }
 
@@ -299,6 +300,9 @@ func encodeRecords(records []fabric.Record) []byte {
 		w.u8(uint8(r.Op))
 		w.u64(uint64(r.Bytes))
 		w.rank(r.Peer)
+		w.u8(uint8(r.DType))
+		w.u8(uint8(r.Reduce))
+		w.u64(r.Hash)
 		w.u8(uint8(r.State))
 		w.u64(uint64(r.Begun.UnixNano()))
 		w.u64(uint64(r.Queued))
@@ -312,7 +316,7 @@ func decodeRecords(b []byte) ([]fabric.Record, error) {
 	var records []fabric.Record
 	for range r.count(maxRecords) {
 		records = append(records, fabric.Record{Seq: r.u64(), Op: fabric.Op(r.u8()), Bytes: int(r.u64()), Peer: r.rank(),
-			State: fabric.State(r.u8()), Begun: time.Unix(0, int64(r.u64())), Queued: time.Duration(r.u64()), Took: time.Duration(r.u64())})
+			DType: fabric.DType(r.u8()), Reduce: fabric.ReduceOp(r.u8()), Hash: r.u64(), State: fabric.State(r.u8()), Begun: time.Unix(0, int64(r.u64())), Queued: time.Duration(r.u64()), Took: time.Duration(r.u64())})
 	}
 	return records, r.end("list of records")
 }
