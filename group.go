@@ -32,7 +32,7 @@ type Group struct {
 // newGroup puts the pieces together and owns them from then on. All ranks have entered: nothing here may fail.
 func newGroup(c Config, session *bootstrap.Session, transport fabric.Transport, status *statusServer, policy spinPolicy) *Group {
 	g := &Group{cfg: c, log: c.Logger.With(keyGroup, c.Name, keyRank, c.Rank, keyWorld, c.World), session: session, opened: time.Now(),
-		host:   fabric.New(transport, fabric.Options{Group: c.Name, Timeout: c.Timeout, Arbiter: session, Logger: c.Logger}),
+		host:   fabric.New(transport, fabric.Options{Group: c.Name, Timeout: c.Timeout, Arbiter: session}),
 		paths:  []Path{{Name: transport.Kind(), Chosen: true, Reason: "every rank has it"}},
 		failed: make(chan error, 1), closed: make(chan struct{}), status: status}
 	session.OnCause(func(cause error) {

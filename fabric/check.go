@@ -72,8 +72,12 @@ func checkGroup(c *Call, rank, world int) error {
 		if c.Root < 0 || c.Root >= world {
 			return Invalidf("root %d is outside 0..%d", c.Root, world-1)
 		}
-		c.Bytes = max(len(c.In), len(c.Out))
-		return nil
+		if rank == c.Root {
+			c.Bytes = len(c.In)
+			return empty("out", c.Out, "of a broadcast's root")
+		}
+		c.Bytes = len(c.Out)
+		return empty("in", c.In, "of a rank that is not the broadcast's root")
 	case AllToAll:
 		if len(c.In)%world != 0 {
 			return Invalidf("in has %d bytes, not a multiple of world %d", len(c.In), world)
@@ -96,7 +100,10 @@ func checkGroup(c *Call, rank, world int) error {
 		}
 		return apart(c, false, "none is allowed")
 	default: // Barrier
-		return nil
+		if err := empty("in", c.In, "of a barrier"); err != nil {
+			return err
+		}
+		return empty("out", c.Out, "of a barrier")
 	}
 }
 
@@ -132,6 +139,9 @@ func checkPair(c *Call, rank, world int) error {
 		}
 	} else {
 		c.Peer, c.Bytes = -1, len(c.Out)
+		if err := empty("in", c.In, "of a recv"); err != nil {
+			return err
+		}
 	}
 	if c.Receives() {
 		if err := peer("from", c.From, rank, world); err != nil {
@@ -139,6 +149,9 @@ func checkPair(c *Call, rank, world int) error {
 		}
 	} else {
 		c.From = -1
+		if err := empty("out", c.Out, "of a send"); err != nil {
+			return err
+		}
 	}
 	return apart(c, false, "none is allowed")
 }
@@ -156,6 +169,13 @@ func peer(what string, p, rank, world int) error {
 func length(what string, have int, rule string, want int) error {
 	if have != want {
 		return Invalidf("%s has %d bytes; %s is %d", what, have, rule, want)
+	}
+	return nil
+}
+
+func empty(what string, b []byte, of string) error {
+	if len(b) != 0 {
+		return Invalidf("%s %s has %d bytes; it takes none", what, of, len(b))
 	}
 	return nil
 }

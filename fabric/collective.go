@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +20,6 @@ type Options struct {
 	Group   string        // name, for errors; "" is DefaultGroup
 	Timeout time.Duration // without progress; 0 is DefaultTimeout, NoTimeout is none
 	Arbiter Arbiter       // settles the group's one cause; nil: this rank's first failure is it
-	Logger  *slog.Logger  // nil is slog.Default()
 }
 
 // Collective is an engine's face on a Transport. It checks arguments, numbers calls, keeps one in flight, applies the
@@ -43,6 +41,8 @@ type Collective struct {
 	handle   atomic.Uint64 // which Begin the call in flight belongs to
 	driven   atomic.Bool   // a Started's Wait or Poll is in progress
 
+	polled polled // of the call in flight
+
 	seq              uint64   // last one used of the group
 	sendSeq, recvSeq []uint64 // last ones used of each ordered pair
 
@@ -53,6 +53,13 @@ type Collective struct {
 	refused  atomic.Uint64
 }
 
+// polled is what the last Poll of a call saw.
+type polled struct {
+	handle, progress uint64
+	at               int64
+	stalled          bool
+}
+
 // New puts a Collective on t, which it owns from then on.
 func New(t Transport, o Options) *Collective {
 	if o.Timeout == 0 {
@@ -60,9 +67,6 @@ func New(t Transport, o Options) *Collective {
 	}
 	if o.Group == "" {
 		o.Group = DefaultGroup
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
 	}
 	world := t.World()
 	return &Collective{t: t, o: o, rank: t.Rank(), world: world, sendSeq: make([]uint64, world), recvSeq: make([]uint64, world),
@@ -81,11 +85,18 @@ func (c *Collective) Ordered() bool { return c.t.Ordered() }
 // Alloc gives n bytes that this path moves in place; Close them when no call uses them. Other memory works as well and
 // may be copied.
 func (c *Collective) Alloc(n int) (Memory, error) {
-	if n < 0 {
-		return nil, c.refuse("alloc", Invalidf("alloc of %d bytes; at least 0 is needed", n))
+	if n < 0 || n > maxAlloc {
+		return nil, c.refuse("alloc", Invalidf("alloc of %d bytes; 0 to %d are possible", n, maxAlloc))
 	}
-	return c.t.Alloc(n)
+	m, err := c.t.Alloc(n)
+	if err != nil {
+		return nil, c.refuse("alloc", err)
+	}
+	return m, nil
 }
+
+// maxAlloc is beyond any machine: what is larger is a mistake.
+const maxAlloc = 1 << 40
 
 // Started is a call begun with Begin.
 type Started struct {
@@ -118,7 +129,7 @@ func (s Started) Poll() (done bool, err error) {
 		return true, err
 	}
 	defer s.c.driven.Store(false)
-	done, err = s.c.pending.Poll()
+	done, err = s.c.poll()
 	if err != nil || done {
 		return true, s.c.end(err)
 	}
@@ -140,6 +151,31 @@ func (s Started) enter() error {
 	return nil
 }
 
+// stallAfter is how long a polled call moves nothing before the other ranks hear whom it waits for.
+const stallAfter = 10 * time.Millisecond
+
+// poll is one round of a call that its engine polls; the deadline holds for it as for one that is waited for.
+func (c *Collective) poll() (bool, error) {
+	done, err := c.pending.Poll()
+	if done || err != nil {
+		return done, err
+	}
+	now := c.recorder.now()
+	if p := c.pending.Progress(); p != c.polled.progress || c.polled.handle != c.handle.Load() {
+		c.polled = polled{handle: c.handle.Load(), progress: p, at: now}
+		return false, nil
+	}
+	idle := time.Duration(now - c.polled.at)
+	if c.o.Timeout >= 0 && idle >= c.o.Timeout {
+		return true, c.pending.Stall(c.o.Timeout)
+	}
+	if idle >= stallAfter && !c.polled.stalled {
+		c.polled.stalled = true
+		_ = c.pending.Stall(idle)
+	}
+	return false, nil
+}
+
 func (c *Collective) do(call *Call) error {
 	if err := c.begin(call); err != nil {
 		return err
@@ -148,23 +184,20 @@ func (c *Collective) do(call *Call) error {
 }
 
 func (c *Collective) begin(call *Call) error {
+	if c.closed.Load() {
+		return c.refuse(call.Op.String(), ErrClosed)
+	}
+	if cause := c.failure(); cause != nil {
+		return c.opError(call.Op.String(), 0, cause, nil)
+	}
 	if !c.inFlight.CompareAndSwap(false, true) {
 		now := c.recorder.progress()
 		return c.refuse(call.Op.String(), Invalidf("a call of this group is in flight (%v seq %d); wait for it, or use another group", now.Op, now.Seq))
-	}
-	if err := c.ready(); err != nil {
-		c.inFlight.Store(false)
-		return c.refuse(call.Op.String(), err)
-	}
-	if cause := c.failure(); cause != nil {
-		c.inFlight.Store(false)
-		return c.opError(call.Op.String(), 0, cause, nil)
 	}
 	if err := check(call, c.rank, c.world); err != nil {
 		c.inFlight.Store(false)
 		return c.refuse(call.Op.String(), err)
 	}
-	c.handle.Add(1)
 	c.call = *call
 	c.number(&c.call)
 	// The books are kept while the first bytes are on their way.
@@ -179,13 +212,6 @@ func (c *Collective) begin(call *Call) error {
 }
 
 func (c *Collective) wait() error { return c.end(c.pending.Wait(c.o.Timeout)) }
-
-func (c *Collective) ready() error {
-	if c.closed.Load() {
-		return ErrClosed
-	}
-	return nil
-}
 
 // number gives the call its place in the group's or the pair's sequence.
 func (c *Collective) number(call *Call) {
@@ -213,6 +239,7 @@ func (c *Collective) end(err error) error {
 		err = c.fail(c.call.Op.String(), c.call.shownSeq(), err)
 	}
 	c.call.In, c.call.Out, c.call.Lengths, c.call.InLengths = nil, nil, nil, nil
+	c.handle.Add(1) // a Started of this call is void before the next one begins
 	c.inFlight.Store(false)
 	return err
 }

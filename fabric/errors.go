@@ -121,12 +121,21 @@ func (e *OpError) Error() string {
 func (e *OpError) Unwrap() error { return e.Err }
 
 // Timeout says whether the cause is ErrTimeout, as net.Error does.
-func (e *OpError) Timeout() bool { return errors.Is(e.Err, ErrTimeout) }
+func (e *OpError) Timeout() bool { return errors.Is(e.kind(), ErrTimeout) }
+
+// kind is what decides: the cause's, whatever else the error wraps.
+func (e *OpError) kind() error {
+	var c *Cause
+	if errors.As(e.Err, &c) {
+		return c.Kind
+	}
+	return e.Err
+}
 
 // Scope says what is broken after this error.
 func (e *OpError) Scope() Scope {
 	for _, call := range []error{ErrInvalid, ErrUnsupported, ErrClosed} {
-		if errors.Is(e.Err, call) {
+		if errors.Is(e.kind(), call) {
 			return ScopeCall
 		}
 	}

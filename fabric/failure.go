@@ -64,7 +64,8 @@ func (c *Collective) refuse(op string, err error) error {
 	return &OpError{Op: op, Path: c.t.Kind(), Group: c.o.Group, Rank: c.rank, Peer: -1, From: -1, Err: err}
 }
 
-// Abort ends the group on every rank: the call in flight and every later one return ErrAborted with cause's text. It
+// Abort ends the group on every rank: the call in flight and every later one return ErrAborted with cause's text, which is all
+// of cause that travels. It
 // returns once the group's cause is settled, which an earlier failure may have been. Any goroutine, any time.
 func (c *Collective) Abort(cause error) {
 	text := "no reason given"
@@ -76,7 +77,7 @@ func (c *Collective) Abort(cause error) {
 	if c.closed.Load() || c.failure() != nil {
 		return
 	}
-	local := &Cause{Kind: ErrAborted, Peer: -1, From: c.rank, Text: text, Err: cause}
+	local := &Cause{Kind: ErrAborted, Peer: -1, From: c.rank, Text: text}
 	settled := error(local)
 	if c.o.Arbiter != nil {
 		settled = c.o.Arbiter.Report(local)

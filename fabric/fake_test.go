@@ -22,6 +22,8 @@ type fake struct {
 	wait        func(idle time.Duration) error // nil: as poll
 	seen        func(*fabric.Call)             // at each Begin
 	waiting     uint64
+	progress    uint64
+	stalls      []time.Duration // what Stall was given
 
 	begins  atomic.Int64
 	closes  atomic.Int64
@@ -69,7 +71,12 @@ func (f *fake) Poll() (bool, error) {
 	return f.poll()
 }
 
-func (f *fake) Progress() uint64 { return 0 }
+func (f *fake) Progress() uint64 { return f.progress }
+
+func (f *fake) Stall(idle time.Duration) error {
+	f.stalls = append(f.stalls, idle)
+	return &fabric.Cause{Kind: fabric.ErrTimeout, Peer: 1, From: -1, Text: "nothing moved"}
+}
 
 func (f *fake) Wait(idle time.Duration) error {
 	if f.wait != nil {

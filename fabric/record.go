@@ -71,7 +71,7 @@ type recorder struct {
 // slot holds times as nanoseconds since the recorder's epoch, so that writing one reads only the monotonic clock.
 type slot struct {
 	seq                  uint64
-	bytes                int
+	bytes, given         int // as ranks compare them; of in
 	begun, queued, ended int64
 	peer                 int32
 	op                   Op
@@ -88,7 +88,7 @@ func (r *recorder) last() *slot { return &r.slots[(r.count-1)%RecordSlots] }
 func (r *recorder) begin(c *Call, at int64) {
 	r.mu.Lock()
 	r.count++
-	*r.last() = slot{seq: c.shownSeq(), bytes: c.Bytes, begun: at, peer: int32(c.shownPeer()), op: c.Op, hash: c.Hash, state: Running}
+	*r.last() = slot{seq: c.shownSeq(), bytes: c.Bytes, given: len(c.In), begun: at, peer: int32(c.shownPeer()), op: c.Op, hash: c.Hash, state: Running}
 	if c.Op.Reduces() {
 		r.last().dtype, r.last().reduce = c.DType, c.Reduce
 	}
@@ -113,7 +113,7 @@ func (r *recorder) end(state State) {
 	s.state, s.ended = state, at
 	if state == Done {
 		r.done++
-		r.bytes += uint64(s.bytes)
+		r.bytes += uint64(s.given)
 		r.spentNs += uint64(at - s.begun)
 	} else {
 		r.failed++

@@ -5,12 +5,12 @@ type Stats struct {
 	Calls     uint64 // completed
 	Failed    uint64 // ended by an error of group scope
 	Refused   uint64 // ended by an error of call scope: nothing moved
-	Bytes     uint64 // contributed by this rank in completed calls
+	Bytes     uint64 // of this rank's in, in completed calls
 	CallNs    uint64 // spent in completed calls, begin to end
 	Transport TransportStats
 }
 
-// TransportStats are a path's monotonic counters. Spins and Parks say how waits were spent.
+// TransportStats are a path's monotonic counters. Polls and Parks say how waits were spent.
 type TransportStats struct {
 	Kind  string
 	Polls uint64 // rounds of polling that moved nothing

@@ -28,6 +28,9 @@ type Transport interface {
 type Pending interface {
 	Poll() (done bool, err error) // makes progress; never blocks
 	Progress() uint64             // grows as bytes move
+	// Stall is for a call that has moved nothing for idle: it publishes whom the call waits for, in Transport.Waiting
+	// until something moves, and gives the *Cause of kind ErrTimeout that says so.
+	Stall(idle time.Duration) error
 	// Wait polls, spins, then parks until the call is done. Once nothing has moved for idle it gives a *Cause of kind
 	// ErrTimeout that names the peer waited for. A negative idle never times out.
 	Wait(idle time.Duration) error
@@ -49,7 +52,7 @@ type Progress struct {
 	Class   Class
 	Seq     uint64
 	Bytes   int
-	Peer    int           // of a Pair call; -1 elsewhere
+	Peer    int           // of a Pair call; Broadcast: the root; -1 elsewhere
 	Age     time.Duration // since the call began while it runs, since it ended afterwards
 	Waiting uint64        // ranks that it waits for, a bit a rank
 	Calls   uint64        // completed so far

@@ -181,6 +181,13 @@ func (t *Transport) Wait(idle time.Duration) error {
 	}
 }
 
+// Stall says whom the call waits for; every Poll publishes it.
+func (t *Transport) Stall(idle time.Duration) error {
+	t.driving.Lock()
+	defer t.driving.Unlock()
+	return t.late(idle)
+}
+
 // park waits until something moves for this rank, at most idle; being roused for nothing does not extend it.
 func (t *Transport) park(idle time.Duration) error {
 	if t.timer == nil {

@@ -30,5 +30,5 @@ func subjects(c Config) fabrictest.Opener {
 func TestTCPKeepsTheContract(t *testing.T) { fabrictest.Run(t, subjects(Config{})) }
 
 func TestTCPKeepsTheContractVerifiedAndParked(t *testing.T) {
-	fabrictest.RunPairwise(t, subjects(Config{Verify: true, SpinFor: -1, Window: 1024}))
+	fabrictest.RunPairwise(t, subjects(Config{Verify: true, SpinFor: -1, Window: MinWindow}))
 }

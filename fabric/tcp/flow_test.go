@@ -56,10 +56,11 @@ func TestWindowIsForLoopbackUnlessAsked(t *testing.T) {
 
 func TestConfigNamesWhatIsOutOfRange(t *testing.T) {
 	for name, c := range map[string]Config{
-		"EagerBytes is -1":       {EagerBytes: -1},
-		"EagerBytes is 16777217": {EagerBytes: MaxEagerBytes + 1},
-		"ChunkBytes is 12":       {ChunkBytes: 12},
-		"ChunkBytes is -8":       {ChunkBytes: -8},
+		"EagerBytes is -1":           {EagerBytes: -1},
+		"EagerBytes is 16777217":     {EagerBytes: MaxEagerBytes + 1},
+		"Window is 8; at least 4096": {Window: 8},
+		"ChunkBytes is 12":           {ChunkBytes: 12},
+		"ChunkBytes is -8":           {ChunkBytes: -8},
 	} {
 		err := c.Validate()
 		assert.ErrorIs(t, err, fabric.ErrInvalid)

@@ -182,22 +182,27 @@ func TestNoCallAllocates(t *testing.T) {
 	ts := open(t, 2, Config{})
 	a, b := fabric.New(ts[0], fabric.Options{}), fabric.New(ts[1], fabric.Options{})
 	rounds := 100
+	must := func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
 	calls := func(c *fabric.Collective, peer int) func() {
 		in, out := make([]byte, 64<<10), make([]byte, 128<<10)
 		lengths := []int{100, 200}
 		mine := lengths[1-peer]
 		return func() {
-			_ = c.AllReduce(out[:64], in[:64], fabric.BF16, fabric.Sum)
-			_ = c.AllReduce(out[:64<<10], in, fabric.F32, fabric.Max)
-			_ = c.ReduceScatter(out[:1024], in[:2048], fabric.I32, fabric.Sum)
-			_ = c.AllGather(out, in)
-			_ = c.AllGatherV(out, in[:mine], 256, lengths)
-			_ = c.AllGatherRows(out[:2048], in[:1024], 64)
-			_ = c.Broadcast(out[:100], 0)
-			_ = c.AllToAll(out[:1000], in[:1000])
-			_ = c.Exchange(out[:10], in[:10], peer)
-			_ = c.SendRecv(in[:10], peer, out[:10], peer)
-			_ = c.Barrier()
+			must(c.AllReduce(out[:64], in[:64], fabric.BF16, fabric.Sum))
+			must(c.AllReduce(out[:64<<10], in, fabric.F32, fabric.Max))
+			must(c.ReduceScatter(out[:1024], in[:2048], fabric.I32, fabric.Sum))
+			must(c.AllGather(out, in))
+			must(c.AllGatherV(out, in[:mine], 256, lengths))
+			must(c.AllGatherRows(out[:2048], in[:1024], 64))
+			must(c.Broadcast(out[:100], 0))
+			must(c.AllToAll(out[:1000], in[:1000]))
+			must(c.Exchange(out[:10], in[:10], peer))
+			must(c.SendRecv(in[:10], peer, out[:10], peer))
+			must(c.Barrier())
 		}
 	}
 	done := make(chan struct{})

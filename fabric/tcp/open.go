@@ -22,7 +22,10 @@ const (
 	MaxEagerBytes     = 16 << 20
 	DefaultChunkBytes = 256 << 10
 	DefaultWindow     = 256 << 10
-	DefaultSpinFor    = time.Millisecond
+	// MinWindow is more than two blocks of one reduction can differ by: a smaller window could keep a contribution back
+	// for a result that waits for it.
+	MinWindow      = 4 << 10
+	DefaultSpinFor = time.Millisecond
 )
 
 // Mesh is what Open needs of the bootstrap: authenticated connections between ranks.
@@ -46,7 +49,7 @@ type Config struct {
 	// reception. 0 is DefaultChunkBytes; tests use a small one to reach calls of many frames with few bytes.
 	ChunkBytes int
 	// Window bounds how far, in bytes a peer, sending may run ahead of receiving while both have bytes left in a call.
-	// 0 is DefaultWindow between loopback addresses and no bound elsewhere; negative is no bound.
+	// 0 is DefaultWindow within a host and no bound elsewhere; at least MinWindow; negative is no bound.
 	Window  int
 	SpinFor time.Duration // polling after the last progress before a wait parks; 0 is DefaultSpinFor, negative none
 	Yield   bool          // more ranks spin on this machine than it has cores
@@ -58,6 +61,9 @@ type Config struct {
 func (c *Config) Validate() error {
 	if c.EagerBytes < 0 || c.EagerBytes > MaxEagerBytes {
 		return fabric.Invalidf("EagerBytes is %d, outside 0..%d", c.EagerBytes, MaxEagerBytes)
+	}
+	if c.Window > 0 && c.Window < MinWindow {
+		return fabric.Invalidf("Window is %d; at least %d is needed, 0 for the default, or a negative one for no bound", c.Window, MinWindow)
 	}
 	if c.ChunkBytes < 0 || c.ChunkBytes%8 != 0 {
 		return fabric.Invalidf("ChunkBytes is %d; a multiple of 8 is needed", c.ChunkBytes)
@@ -177,7 +183,8 @@ func (t *Transport) adopt(sockets []*net.TCPConn) error {
 		if s == nil {
 			continue
 		}
-		local := s.RemoteAddr().(*net.TCPAddr).IP.IsLoopback()
+		remote := s.RemoteAddr().(*net.TCPAddr).IP
+		local := remote.IsLoopback() || remote.Equal(s.LocalAddr().(*net.TCPAddr).IP)
 		if err := sock.Tune(s, sock.Data); err != nil {
 			return err
 		}

@@ -14,9 +14,12 @@ import (
 // that follows.
 func TestParkedRanksMissNoEvent(t *testing.T) {
 	const world, calls = 5, 60
-	ts := open(t, world, Config{SpinFor: -1, Window: 8, EagerBytes: 64, ChunkBytes: 64})
+	ts := open(t, world, Config{SpinFor: -1, EagerBytes: 64, ChunkBytes: 64})
 	var wg sync.WaitGroup
 	for _, tr := range ts {
+		for p := range tr.flows {
+			tr.flows[p].window = 8 // a stall every few bytes
+		}
 		c := fabric.New(tr, fabric.Options{Timeout: 10 * time.Second})
 		wg.Go(func() {
 			in, out := make([]byte, 4<<10), make([]byte, 4<<10)

@@ -133,14 +133,25 @@ func (p *pending) Poll() (bool, error) {
 	defer p.t.leave()
 	if p.t.group != nil {
 		if err := p.t.group.Aborted(); err != nil {
-			return true, err
+			return true, p.t.causeOf(err)
 		}
 	}
-	return p.step()
+	before := p.moved
+	done, err := p.step()
+	if p.moved != before && p.t.waiting.Load() != 0 {
+		(*work)(p).Stalled(false)
+	}
+	return done, err
 }
 
 // Progress grows as bytes move.
 func (p *pending) Progress() uint64 { return p.moved }
+
+// Stall publishes whom the call waits for, until something moves.
+func (p *pending) Stall(idle time.Duration) error {
+	(*work)(p).Stalled(true)
+	return p.timedOut(idle)
+}
 
 // Wait spins, then parks, until the call is done; fabric.Pending says the rest.
 func (p *pending) Wait(idle time.Duration) error {
@@ -159,8 +170,9 @@ func (p *pending) Wait(idle time.Duration) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, fabric.ErrTimeout) {
-		err = p.timedOut(idle)
+	var cause *fabric.Cause
+	if !errors.As(err, &cause) && errors.Is(err, os.ErrDeadlineExceeded) {
+		return p.timedOut(idle)
 	}
 	return p.t.causeOf(err)
 }

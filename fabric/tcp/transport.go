@@ -79,9 +79,13 @@ func (t *Transport) leave() {
 
 // causeOf turns what the engine says into a cause.
 func (t *Transport) causeOf(err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
+	}
+	var c *fabric.Cause
+	switch {
+	case errors.As(err, &c):
+		return c
 	case errors.Is(err, os.ErrClosed):
 		return &fabric.Cause{Kind: fabric.ErrClosed, Peer: -1, From: -1}
 	case errors.Is(err, link.ErrDriven):

@@ -68,8 +68,8 @@ func (g *Group) Add(fd int) (*Conn, error) {
 	return c, nil
 }
 
-// Enter makes the caller the driver until Leave. It gives what Abort was given, ErrDriven while another goroutine
-// drives, or os.ErrClosed.
+// Enter makes the caller the driver until Leave, also of an aborted group, whose Wait gives the cause. It gives ErrDriven
+// while another goroutine drives, and what Abort was given, or os.ErrClosed, once the group is closed.
 func (g *Group) Enter() error {
 	if !g.state.CompareAndSwap(idle, driven) {
 		if err := g.Aborted(); err != nil {
@@ -139,7 +139,6 @@ func (g *Group) release() {
 	defer g.wakeMu.Unlock()
 	g.state.Store(closed)
 	for _, c := range g.poller.conns {
-		shutdown(c.fd)
 		closeSocket(c.fd)
 	}
 	g.poller.close()
@@ -197,7 +196,9 @@ func (g *Group) Wait(w Work, limit time.Duration) error {
 		if idlePolls%clockEvery != 0 && !stalled {
 			continue
 		}
-		g.polls.Add(clockEvery)
+		if idlePolls%clockEvery == 0 {
+			g.polls.Add(clockEvery)
+		}
 		now := time.Now()
 		if moved.IsZero() {
 			moved = now
@@ -215,11 +216,19 @@ func (g *Group) Wait(w Work, limit time.Duration) error {
 		}
 		g.parks.Add(1)
 		if err := g.poller.park(deadline); err != nil {
-			if errors.Is(err, os.ErrDeadlineExceeded) && g.Aborted() == nil {
-				return os.ErrDeadlineExceeded
+			if cause := g.Aborted(); cause != nil {
+				return cause
 			}
-			if g.Aborted() == nil {
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
 				return err
+			}
+			// A process that was stopped finds its deadline passed and its bytes here.
+			if done, err := w.Poll(); done || err != nil {
+				w.Stalled(false)
+				return err
+			}
+			if w.Progress() == last {
+				return os.ErrDeadlineExceeded
 			}
 		}
 	}

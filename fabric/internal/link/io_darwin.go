@@ -48,6 +48,9 @@ func retry(call func() (int, error)) (int, syscall.Errno) {
 
 func yieldThread() {}
 
-func closeSocket(fd int) { _ = unix.Close(fd) }
+func look(fds []unix.PollFd) bool {
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0
+}
 
-func shutdown(fd int) { _ = unix.Shutdown(fd, unix.SHUT_WR) }
+func closeSocket(fd int) { _ = unix.Close(fd) }

@@ -12,5 +12,3 @@ func (c *Conn) read(*transfer) (int, syscall.Errno)       { return 0, syscall.EI
 func yieldThread() {}
 
 func closeSocket(int) {}
-
-func shutdown(int) {}

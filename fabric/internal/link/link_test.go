@@ -267,3 +267,15 @@ func TestYieldingWaitMovesTheSameBytes(t *testing.T) {
 	wg.Wait()
 	assert.Equal(t, pattern(len(in), 3), in)
 }
+
+// late has its bytes from the moment it parks, as a process has that was stopped past its deadline.
+type late struct{ parked bool }
+
+func (l *late) Poll() (bool, error) { return l.parked, nil }
+func (l *late) Progress() uint64    { return 0 }
+func (l *late) Stalled(bool)        { l.parked = true }
+
+func TestADeadlineThatPassedDuringAPauseAccusesNobody(t *testing.T) {
+	g, _, _, _ := pair(t, Options{SpinFor: 0})
+	assert.NoError(t, drive(g, &late{}, 20*time.Millisecond))
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,13 +13,20 @@ import (
 // poller waits with poll(2): a park holds a thread while it lasts.
 type poller struct {
 	pipe  [2]int
-	fds   []unix.PollFd
 	conns []*Conn
+	looked
 }
 
 func newPoller() (*poller, error) {
 	p := &poller{}
-	if err := unix.Pipe(p.pipe[:]); err != nil {
+	syscall.ForkLock.RLock() // a child must not inherit the pipe
+	err := unix.Pipe(p.pipe[:])
+	if err == nil {
+		unix.CloseOnExec(p.pipe[0])
+		unix.CloseOnExec(p.pipe[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		return nil, fmt.Errorf("pipe: %w", err)
 	}
 	for _, fd := range p.pipe {
@@ -26,38 +34,20 @@ func newPoller() (*poller, error) {
 			p.close()
 			return nil, fmt.Errorf("pipe: %w", err)
 		}
-		unix.CloseOnExec(fd)
 	}
-	p.fds = []unix.PollFd{{Fd: int32(p.pipe[0]), Events: unix.POLLIN}}
 	return p, nil
 }
 
 func (p *poller) add(c *Conn) error {
 	p.conns = append(p.conns, c)
-	p.fds = append(p.fds, unix.PollFd{Fd: int32(c.fd)})
 	return nil
 }
 
-// refresh has nothing cheaper than a try: every connection is worth one.
-func (p *poller) refresh() bool {
-	for _, c := range p.conns {
-		c.Readable, c.Writable = true, true
-	}
-	return false
-}
-
 func (p *poller) park(deadline time.Time) error {
-	for i, c := range p.conns {
-		fd := &p.fds[i+1]
-		fd.Fd, fd.Events = int32(c.fd), 0
-		if c.Receiving() && !c.Readable {
-			fd.Events |= unix.POLLIN
-		}
-		if c.Sending() && !c.Writable {
-			fd.Events |= unix.POLLOUT
-		}
-		if fd.Events == 0 {
-			fd.Fd = -1
+	p.fds = append(p.fds[:0], unix.PollFd{Fd: int32(p.pipe[0]), Events: unix.POLLIN})
+	for _, c := range p.conns {
+		if want := c.interest(); want != 0 {
+			p.fds = append(p.fds, unix.PollFd{Fd: int32(c.fd), Events: want})
 		}
 	}
 	timeout := -1

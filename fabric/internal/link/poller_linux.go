@@ -22,7 +22,7 @@ type poller struct {
 	ready  func(fd uintptr) bool
 	events [64]unix.EpollEvent
 	conns  []*Conn
-	looked []unix.PollFd // for refresh
+	looked
 }
 
 const wakeIndex = -1
@@ -88,18 +88,6 @@ func (p *poller) arm() error {
 	return nil
 }
 
-// interest is the poll events that would let the frames under way go on. POLLIN and POLLOUT are EPOLLIN and EPOLLOUT.
-func (c *Conn) interest() int16 {
-	events := int16(0)
-	if c.Receiving() {
-		events |= unix.POLLIN
-	}
-	if c.Sending() && !c.Writable {
-		events |= unix.POLLOUT
-	}
-	return events
-}
-
 // collect takes the events that have come, without blocking, and sets hints.
 func (p *poller) collect() int {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.ep), uintptr(unsafe.Pointer(&p.events)), uintptr(len(p.events)), 0, 0, 0)
@@ -117,39 +105,6 @@ func (p *poller) collect() int {
 		c.hint(int16(e.Events))
 	}
 	return int(n)
-}
-
-// hint marks what is worth a try; an error or an end is told by either.
-func (c *Conn) hint(events int16) {
-	c.Readable = c.Readable || events&^unix.POLLOUT != 0
-	c.Writable = c.Writable || events&^unix.POLLIN != 0
-}
-
-// refresh sets the hints of the connections that something waits for, by one system call, and says whether any is
-// worth a try.
-func (p *poller) refresh() bool {
-	p.looked = p.looked[:0]
-	for _, c := range p.conns {
-		if want := c.interest(); want != 0 {
-			p.looked = append(p.looked, unix.PollFd{Fd: int32(c.fd), Events: want})
-		}
-	}
-	if len(p.looked) == 0 {
-		return false
-	}
-	var now unix.Timespec
-	n, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p.looked[0])), uintptr(len(p.looked)), uintptr(unsafe.Pointer(&now)), 0, 0, 0)
-	if errno != 0 || n == 0 {
-		return false
-	}
-	i := 0
-	for _, c := range p.conns {
-		if c.interest() != 0 {
-			c.hint(p.looked[i].Revents)
-			i++
-		}
-	}
-	return true
 }
 
 func (p *poller) drain() {
