@@ -259,7 +259,7 @@ func TestRanksOfOtherHostsMeet(t *testing.T) {
 	ssh := sshtest.Start(t)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	code, out, stderr := runs(t, "run", "--hosts", "127.0.0.1,localhost:2", "--port", freePort(t), "--ssh", ssh, "--env", "TMPDIR", "--",
+	code, out, stderr := runs(t, "run", "--hosts", "127.0.0.1,localhost:2", "--port", freePort(t), "--ssh", ssh, "--env", "TMPDIR,"+asProgram, "--",
 		os.Args[0], "perf", "--op", "all-reduce", "--sizes", "4K", "--iters", "5")
 	require.Equal(t, exitOK, code, "%s%s", out, stderr)
 	assert.Contains(t, out, "[0]  all-reduce, 3 ranks, tcp")

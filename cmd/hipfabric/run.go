@@ -43,7 +43,8 @@ Each rank finds who it is in its environment, as hipfabric.FromEnv reads it:
   HIPFABRIC_MASTER       where rank 0 is met: file:PATH for local ranks, host:port for --hosts
   HIPFABRIC_SECRET_FILE  a file, mode 0600, with a secret drawn for this run
   HIPFABRIC_STATUS       the socket at which "hipfabric status" asks the rank
-Everything else of the environment is passed on to local ranks; to other hosts goes what --env names, and HIPFABRIC_*.
+Everything else of the environment is passed on to local ranks, except HIPFABRIC_*, so that a run within a run starts
+afresh; to other hosts goes nothing. --env names what goes to the ranks in any case.
 Standard input is empty.
 
 When a rank fails the others get SIGTERM, and SIGKILL after --grace. The exit code is that of the first rank that failed,
@@ -95,7 +96,7 @@ func (f *runFlags) job(cmd *cobra.Command, argv []string) (*ranks.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	env, err := ranks.Carried(os.Environ(), f.env)
+	env, err := ranks.Named(f.env)
 	if err != nil {
 		return nil, err
 	}

@@ -25,13 +25,13 @@ const (
 // maxSocketPath leaves room for the name under which a socket is bound before it is renamed.
 const maxSocketPath = 90
 
-// Local makes the Job of world ranks on this host, each running argv with this process's environment, HIPFABRIC_*
-// and extra, which names variables as Carried takes them. They meet through a file in the Job's folder, with a fresh secret.
+// Local makes the Job of world ranks on this host, each running argv with this process's environment, the variables that
+// it takes to be a rank instead of those of this process, and extra, as Named takes them. They meet through a file in the Job's folder, with a fresh secret.
 func Local(world int, argv, extra []string) (*Job, error) {
 	if err := check(world, argv); err != nil {
 		return nil, err
 	}
-	extra, err := Carried(nil, extra)
+	extra, err := Named(extra)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func Local(world int, argv, extra []string) (*Job, error) {
 	}
 	for n := range world {
 		cmd := exec.Command(argv[0], argv[1:]...)
-		cmd.Env = slices.Concat(clean(os.Environ()), extra, variables(n, world, n, "file:"+filepath.Join(dir, "master")),
+		cmd.Env = slices.Concat(inherited(), extra, variables(n, world, n, "file:"+filepath.Join(dir, "master")),
 			[]string{launch.SecretFile + "=" + file}, statusSocket(dir, n))
 		j.ranks = append(j.ranks, &rank{number: n, prefix: prefix(n, world), cmd: cmd})
 	}

@@ -55,10 +55,10 @@ func gone(pid int) bool {
 }
 
 // shell starts world ranks of a script and gives the Job's folder, the output and a channel with the code.
-func shell(t *testing.T, world int, script string, o Options) (dir string, out *output, code <-chan int) {
+func shell(t *testing.T, world int, script string, o Options, extra ...string) (dir string, out *output, code <-chan int) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	j, err := Local(world, []string{"/bin/sh", "-c", script}, nil)
+	j, err := Local(world, []string{"/bin/sh", "-c", script}, extra)
 	require.NoError(t, err)
 	out = &output{}
 	o.Stdout, o.Stderr = out, out
@@ -106,12 +106,14 @@ func TestARankKnowsWhoItIs(t *testing.T) {
 }
 
 func TestARunWithinARunStartsAfresh(t *testing.T) {
-	t.Setenv("HIPFABRIC_RANK", "7")
-	t.Setenv("HIPFABRIC_STATUS", "/outer.sock")
-	_, out, codes := shell(t, 1, `env | grep -c "^HIPFABRIC_RANK=0"; echo "${HIPFABRIC_STATUS##*/}"`, Options{Expendable: -1})
+	for _, name := range []string{"RANK", "STATUS", "LISTEN", "NAME"} {
+		t.Setenv("HIPFABRIC_"+name, "outer-"+name)
+	}
+	_, out, codes := shell(t, 1, `env | grep "^HIPFABRIC_"`, Options{Expendable: -1}, "HIPFABRIC_NAME")
 	require.Zero(t, await(t, codes))
-	assert.NotContains(t, out.String(), "outer")
-	assert.Contains(t, out.String(), "[0] 1\n")
+	assert.Contains(t, out.String(), "[0] HIPFABRIC_RANK=0\n")
+	assert.Contains(t, out.String(), "[0] HIPFABRIC_NAME=outer-NAME\n", "which the user names")
+	assert.Equal(t, 1, strings.Count(out.String(), "outer"), out)
 }
 
 func TestTheFirstFailureIsTheCodeAndEndsTheOthers(t *testing.T) {

@@ -116,40 +116,6 @@ func MasterOf(names []string, port int) (string, error) {
 	return net.JoinHostPort(host, strconv.Itoa(port)), nil
 }
 
-// Carried picks from environ what every rank gets: this module's own variables and those named. A name may be NAME=VALUE.
-func Carried(environ, names []string) ([]string, error) {
-	var out []string
-	for _, entry := range clean(slices.Clone(environ)) {
-		name, _, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "HIPFABRIC_") || slices.Contains(names, name) {
-			out = append(out, entry)
-		}
-	}
-	for _, name := range names {
-		key, _, set := strings.Cut(name, "=")
-		if !isName(key) {
-			return nil, fabric.Invalidf("%q is no name of an environment variable", key)
-		}
-		if set {
-			out = append(out, name)
-		}
-	}
-	return slices.DeleteFunc(out, func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return !isName(name)
-	}), nil
-}
-
-// isName says whether a shell can export the variable.
-func isName(s string) bool {
-	for i, r := range s {
-		if r != '_' && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (i == 0 || r < '0' || r > '9') {
-			return false
-		}
-	}
-	return s != ""
-}
-
 // farSide is what the far shell evaluates: the environment, the command as its arguments, then remote.sh.
 func farSide(env []string, h Hosts, argv []string) string {
 	var b strings.Builder

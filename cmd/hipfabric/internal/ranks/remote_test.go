@@ -143,10 +143,12 @@ func TestHostsAreSpreadOverRanks(t *testing.T) {
 	assert.Equal(t, "[fe80::1%eth0]:7", master)
 }
 
-func TestCarriedTakesOursAndWhatIsNamed(t *testing.T) {
-	got, err := Carried([]string{"PATH=/bin", "LD_LIBRARY_PATH=/x", "HIPFABRIC_NAME=n", "HIPFABRIC_RANK=3", "HIPFABRIC_%=y"}, []string{"LD_LIBRARY_PATH", "A=b=c"})
+func TestVariablesAreNamedWithAValueOrForTheirValueHere(t *testing.T) {
+	t.Setenv("HIPFABRIC_NAME", "n=1")
+	t.Setenv("HIPFABRIC_LISTEN", "::1")
+	got, err := Named([]string{"HIPFABRIC_NAME", "A=b=c", "NOWHERE_SET"})
 	require.NoError(t, err)
-	assert.Equal(t, []string{"LD_LIBRARY_PATH=/x", "HIPFABRIC_NAME=n", "A=b=c"}, got)
-	_, err = Carried(nil, []string{"no name=1"})
+	assert.Equal(t, []string{"HIPFABRIC_NAME=n=1", "A=b=c"}, got)
+	_, err = Named([]string{"no name=1"})
 	assert.ErrorIs(t, err, fabric.ErrInvalid)
 }
