@@ -30,6 +30,9 @@ func (c childCode) Error() string { return "" }
 
 // exitCode says which of the codes an error is.
 func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
 	var child childCode
 	if errors.As(err, &child) {
 		return int(child)
@@ -38,7 +41,6 @@ func exitCode(err error) int {
 		code int
 		is   []error
 	}{
-		{exitOK, []error{nil}},
 		{exitWrong, []error{measure.ErrWrong}},
 		{exitDesync, []error{fabric.ErrMismatch, fabric.ErrDesync}},
 		{exitEnvironment, []error{fabric.ErrUnauthorized, fabric.ErrUnsupported, errors.ErrUnsupported}},

@@ -61,10 +61,11 @@ func keygen(cmd *cobra.Command, file string, force bool) error {
 	if err != nil {
 		full = file
 	}
+	word := ranks.Quote(full)
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), `%s
-Copy it to every host, readable by its owner only:  scp -p %s HOST:%s
+Copy it to every host, readable by its owner only:  scp -p %s %s
 Name it to each rank:  HIPFABRIC_SECRET_FILE=%s, Config.SecretFile or --secret-file %s
-`, full, full, full, full, full)
+`, full, word, ranks.Quote("HOST:"+full), word, word)
 	return err
 }
 

@@ -12,6 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestKeygenPrintsCommandsThatAShellTakes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "the key")
+	code, out, _ := command("keygen", file)
+	require.Equal(t, exitOK, code)
+	assert.Contains(t, out, "scp -p '"+file+"' 'HOST:"+file+"'\n")
+	assert.Contains(t, out, "HIPFABRIC_SECRET_FILE='"+file+"', Config.SecretFile or --secret-file '"+file+"'\n")
+}
+
 func TestKeygenWritesASecretThatIsKept(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "key")

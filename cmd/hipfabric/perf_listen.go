@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/ranks"
 	"github.com/hipfabric/hipfabric/fabric"
 )
 
@@ -53,7 +54,7 @@ func (f *perfFlags) hint(cmd *cobra.Command) error {
 	out := cmd.ErrOrStderr()
 	_, _ = fmt.Fprintln(out, "run on the other host:")
 	for rank := 1; rank < world; rank++ {
-		_, _ = fmt.Fprintf(out, "  hipfabric perf --rank %d --world %d --master %s%s%s\n", rank, world, quoted(master), secret, f.settings(cmd))
+		_, _ = fmt.Fprintf(out, "  hipfabric perf --rank %d --world %d --master %s%s%s\n", rank, world, ranks.Quote(master), secret, f.settings(cmd))
 	}
 	_, err = fmt.Fprintf(out, "waiting at %s\n", master)
 	return err
@@ -64,7 +65,7 @@ func (f *perfFlags) settings(cmd *cobra.Command) string {
 	var b strings.Builder
 	for _, name := range f.shared() {
 		if cmd.Flags().Changed(name) {
-			fmt.Fprintf(&b, " --%s=%s", name, quoted(cmd.Flags().Lookup(name).Value.String()))
+			fmt.Fprintf(&b, " --%s=%s", name, ranks.Quote(cmd.Flags().Lookup(name).Value.String()))
 		}
 	}
 	return b.String()
@@ -83,7 +84,7 @@ func (f *perfFlags) secretHint(master string) (string, error) {
 		if err != nil {
 			full = f.secretFile
 		}
-		return " --secret-file " + quoted(full), nil
+		return " --secret-file " + ranks.Quote(full), nil
 	case f.insecure:
 		return " --insecure", nil
 	case host == "localhost" || ip != nil && ip.IsLoopback():
@@ -112,12 +113,4 @@ func onlyAddress() (string, error) {
 		return "", fabric.Invalidf("this host has no address beyond loopback; write --listen=127.0.0.1 to stay on it")
 	}
 	return "", fabric.Invalidf("this host has several addresses, %s; choose the one that the other host reaches: --listen=%s", strings.Join(found, ", "), found[0])
-}
-
-// quoted is s as a shell takes it.
-func quoted(s string) string {
-	if s != "" && !strings.ContainsAny(s, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -51,9 +51,3 @@ func TestAnAddressIsCompletedWithThePort(t *testing.T) {
 		require.ErrorIs(t, err, fabric.ErrInvalid, in)
 	}
 }
-
-func TestWhatIsPrintedForAShellIsQuoted(t *testing.T) {
-	for in, want := range map[string]string{"a.b:1": "a.b:1", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "[::1]:2": "'[::1]:2'", "$x": "'$x'"} {
-		assert.Equal(t, want, quoted(in))
-	}
-}

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/hipfabric/hipfabric"
+	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/measure"
 	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/ranks"
 	"github.com/hipfabric/hipfabric/fabric"
 )
@@ -128,12 +128,7 @@ func rankRow(r hipfabric.RankStatus) table.Row {
 }
 
 func statusTable(header table.Row) table.Writer {
-	t := table.NewWriter()
-	style := table.StyleDefault
-	style.Format.Header = text.FormatDefault
-	style.Options = table.OptionsNoBordersAndSeparators
-	t.SetStyle(style)
-	t.SuppressTrailingSpaces()
+	t := measure.NewTable()
 	t.AppendHeader(header)
 	return t
 }

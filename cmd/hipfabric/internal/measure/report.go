@@ -46,7 +46,7 @@ func (r *Report) Add(res Result, samples []int64) error {
 		if err := r.Flush(); err != nil {
 			return err
 		}
-		r.op, r.rows = res.Op, newTable()
+		r.op, r.rows = res.Op, NewTable()
 		r.rows.SetColumnConfigs(rightAligned(13))
 		r.rows.SetTitle("%s, %d ranks, %s, %d iterations, rank 0's samples", res.Op, res.World, res.Kind, res.Iters)
 		r.rows.AppendHeader(table.Row{"size (B)", "count", "type", "redop", "time (us)", "algbw (GB/s)", "busbw (GB/s)", "#wrong",
@@ -92,7 +92,7 @@ func (r *Report) Flush() error {
 
 // Tallies writes what a check of many calls came to.
 func (r *Report) Tallies(tallies []Tally) error {
-	t := newTable()
+	t := NewTable()
 	t.AppendHeader(table.Row{"operation", "calls", "#wrong"})
 	calls := 0
 	for _, one := range tallies {
@@ -113,8 +113,8 @@ func rightAligned(columns int) []table.ColumnConfig {
 	return list
 }
 
-// newTable is the one look of all tables here: numbers to the right, nothing that a log or a grep would stumble over.
-func newTable() table.Writer {
+// NewTable gives a table in the one look of all tables here: numbers to the right, nothing that a log or a grep would stumble over.
+func NewTable() table.Writer {
 	t := table.NewWriter()
 	style := table.StyleDefault
 	style.Format.Header, style.Format.Footer = text.FormatDefault, text.FormatDefault

@@ -121,14 +121,11 @@ func farSide(env []string, h Hosts, argv []string) string {
 	var b strings.Builder
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")
-		fmt.Fprintf(&b, "export %s=%s\n", name, quote(value))
+		fmt.Fprintf(&b, "export %s=%s\n", name, Quote(value))
 	}
-	fmt.Fprintf(&b, "mask=$(umask) grace=%d folder=%s\nset --", int(math.Ceil(h.Grace.Seconds())), quote(h.Folder))
+	fmt.Fprintf(&b, "mask=$(umask) grace=%d folder=%s\nset --", int(math.Ceil(h.Grace.Seconds())), Quote(h.Folder))
 	for _, arg := range argv {
-		b.WriteString(" " + quote(arg))
+		b.WriteString(" " + Quote(arg))
 	}
 	return b.String() + "\n" + remoteScript
 }
-
-// quote makes one word of s for a POSIX shell.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
