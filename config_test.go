@@ -131,18 +131,6 @@ func TestABadSecretFileIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestTooFewDescriptorsAreRefusedWithTheCommand(t *testing.T) {
-	c := Config{Rank: 0, World: 64}
-	need := descriptorsNeeded(&c)
-	assert.Equal(t, uint64(24+2*63+64), need)
-	require.NoError(t, checkDescriptors(&c, 10, need+10))
-	err := checkDescriptors(&c, 11, need+10)
-	require.ErrorIs(t, err, fabric.ErrUnsupported)
-	assert.ErrorContains(t, err, "rank 0 of World 64 needs 214 file descriptors; the limit is 224 and 11 are in use; raise it with: ulimit -n 225")
-	c.Rank = 1
-	assert.Equal(t, uint64(24+63+1), descriptorsNeeded(&c))
-}
-
 func TestSpinIsLoweredWhenRanksAreMoreThanCores(t *testing.T) {
 	assert.Equal(t, spinPolicy{spinFor: 0, cores: 2}, spin(0, 2, 2), "0 is the path's default")
 	assert.Equal(t, spinPolicy{spinFor: time.Millisecond, cores: 2}, spin(time.Millisecond, 1, 2))

@@ -16,8 +16,6 @@ func TestOpenCountsTheFilesThatAreThere(t *testing.T) {
 	var before unix.Rlimit
 	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
 	t.Cleanup(func() { assert.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before)) })
-	used, _ := descriptors()
-	assert.Greater(t, used, uint64(2))
 	low := before
 	low.Cur = 150
 	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &low))

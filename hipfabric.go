@@ -29,10 +29,6 @@ func Open(ctx context.Context, cfg Config) (*Group, error) {
 		}
 		c.Secret = secret
 	}
-	used, limit := descriptors()
-	if err := checkDescriptors(&c, used, limit); err != nil {
-		return nil, openError(&c, err)
-	}
 	status, err := listenStatus(c.StatusSocket)
 	if err != nil {
 		return nil, openError(&c, err)

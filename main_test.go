@@ -3,6 +3,7 @@ package hipfabric
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -25,6 +26,12 @@ func configs(t testing.TB, world int, change func(*Config)) []Config {
 		}
 	}
 	return all
+}
+
+// openFiles counts the files of this process, where the system lists them.
+func openFiles() int {
+	entries, _ := os.ReadDir("/dev/fd")
+	return len(entries)
 }
 
 // each runs fn for all ranks at once and gives their errors.

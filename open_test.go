@@ -133,7 +133,7 @@ func TestBeyondLoopbackNeedsASecret(t *testing.T) {
 func TestAFailedOpenLeavesNothingOpen(t *testing.T) {
 	warm := opened(t, 1, nil)
 	closeAll(warm)
-	before, _ := descriptors()
+	before := openFiles()
 	socket := filepath.Join(t.TempDir(), "status")
 	for range 5 {
 		_, errs := openAll(t.Context(), configs(t, 3, func(c *Config) {
@@ -145,7 +145,7 @@ func TestAFailedOpenLeavesNothingOpen(t *testing.T) {
 		require.ErrorIs(t, errors.Join(errs...), fabric.ErrMismatch)
 	}
 	assert.NoFileExists(t, socket)
-	after, _ := descriptors()
+	after := openFiles()
 	assert.LessOrEqual(t, after, before)
 }
 
@@ -174,7 +174,7 @@ func TestARankThatCannotOpenItsPathEndsAllAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := configs(t, 3, func(c *Config) { c.OpenTimeout = time.Minute })
 			closeAll(opened(t, 1, nil)) // what the runtime opens once stays
-			files, _ := descriptors()
+			files := openFiles()
 			began := time.Now()
 			for r, err := range each(3, func(r int) error {
 				open := openTCP
@@ -190,7 +190,7 @@ func TestARankThatCannotOpenItsPathEndsAllAtOnce(t *testing.T) {
 				assert.ErrorContains(t, err, "rank 1 could not open its path: no buffers", "rank %d", r)
 			}
 			assert.Less(t, time.Since(began), 30*time.Second, "nobody waits for OpenTimeout")
-			left, _ := descriptors()
+			left := openFiles()
 			assert.LessOrEqual(t, left, files, "files")
 		})
 	}

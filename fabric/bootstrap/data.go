@@ -60,8 +60,8 @@ func (s *Session) Dial(ctx context.Context, peer int, channel string, n int) (*n
 			if err == nil {
 				return c, nil
 			}
-			if cause := (*fabric.Cause)(nil); errors.As(err, &cause) || errors.Is(err, fabric.ErrInvalid) {
-				return nil, s.opError("dial", err)
+			if cause := (*fabric.Cause)(nil); errors.As(err, &cause) || tooManyFiles(err) {
+				return nil, s.opError("dial", s.cfg.filesOr(err))
 			}
 			if !overdue(ctx) || seen.last == nil {
 				seen.note(fmt.Errorf("%v: %w", a, err))

@@ -271,7 +271,7 @@ func (f *formation) start() ([]*link, error) {
 		fd, err := sock.Take(m.conn)
 		if err != nil {
 			_ = m.conn.Close()
-			failed = errors.Join(failed, filesOr(err))
+			failed = errors.Join(failed, err)
 		}
 		if fd >= 0 {
 			links = append(links, &link{peer: m.rank, fd: fd, in: m.in, out: m.out})

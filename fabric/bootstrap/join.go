@@ -27,7 +27,8 @@ const (
 //
 // Errors are *fabric.OpError: ErrInvalid for the configuration, ErrUnauthorized when the secrets differ, ErrMismatch on
 // every rank when worlds, versions or settings differ or a rank is there twice, ErrTimeout, ErrAborted when ctx was
-// cancelled, and ErrUnsupported on systems other than linux and darwin for a World above 1.
+// cancelled, and ErrUnsupported for a World above 1 where the process may open too few files, and on systems other than
+// linux and darwin.
 func Join(ctx context.Context, cfg Config) (*Session, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &fabric.OpError{Op: "open", Group: cfg.Group, Rank: cfg.Rank, Peer: -1, From: -1, Err: err}
@@ -41,7 +42,7 @@ func Join(ctx context.Context, cfg Config) (*Session, error) {
 		}
 		s.end()
 		s.release()
-		return nil, s.opError("open", err)
+		return nil, s.opError("open", s.cfg.filesOr(err))
 	}
 	return s, nil
 }
@@ -54,6 +55,9 @@ func (s *Session) join(ctx context.Context) error {
 		return nil
 	}
 	if err := supported(); err != nil {
+		return err
+	}
+	if err := s.cfg.checkFiles(openFiles()); err != nil {
 		return err
 	}
 	var links []*link
@@ -185,7 +189,7 @@ func (s *Session) attempt(ctx context.Context, seen *sighting) ([]*link, error) 
 			return links, nil
 		}
 		var cause *fabric.Cause
-		if errors.As(err, &cause) || errors.Is(err, fabric.ErrInvalid) {
+		if errors.As(err, &cause) || errors.Is(err, fabric.ErrInvalid) || tooManyFiles(err) {
 			return nil, err
 		}
 		if !overdue(ctx) || seen.last == nil {
@@ -216,7 +220,7 @@ func (s *Session) dial(ctx context.Context, a netip.AddrPort, h hello) (*net.TCP
 	d := net.Dialer{Timeout: dialTime, KeepAlive: -1}
 	conn, err := d.DialContext(ctx, "tcp", a.String())
 	if err != nil {
-		return nil, nil, reply{}, filesOr(err)
+		return nil, nil, reply{}, err
 	}
 	c := conn.(*net.TCPConn)
 	_ = c.SetDeadline(time.Now().Add(dialTime))
@@ -288,7 +292,7 @@ func (s *Session) enter(ctx context.Context, c *net.TCPConn, a netip.AddrPort, x
 	s.reached = a.String()
 	fd, err := sock.Take(c)
 	if fd < 0 {
-		return nil, filesOr(err)
+		return nil, err
 	}
 	return []*link{{peer: 0, fd: fd, in: in, out: out}}, nil
 }

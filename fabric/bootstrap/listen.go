@@ -83,25 +83,10 @@ func listenError(field string, a netip.AddrPort, err error) error {
 	case errors.Is(err, syscall.EACCES):
 		return fabric.Invalidf("%s: this user may not listen on %v; choose a port of 1024 or more", field, a)
 	case tooManyFiles(err):
-		return filesError(err)
+		return err
 	default:
 		return fabric.Invalidf("%s: cannot listen on %v: %v", field, a, err)
 	}
-}
-
-func tooManyFiles(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
-}
-
-func filesError(err error) error {
-	return fabric.Invalidf("this process has too few file descriptors (%v): raise ulimit -n; a rank needs about 4 for each other rank", err)
-}
-
-func filesOr(err error) error {
-	if tooManyFiles(err) {
-		return filesError(err)
-	}
-	return err
 }
 
 // addresses are those bound, with their ports.
@@ -135,7 +120,7 @@ func (l *listener) accept(ctx context.Context, s *net.TCPListener) {
 		}
 		if !warned {
 			warned = true
-			l.logger.Warn("cannot accept connections", "addr", s.Addr().String(), "err", filesOr(err))
+			l.logger.Warn("cannot accept connections", "addr", s.Addr().String(), "err", err)
 		}
 		pause(ctx, acceptPause)
 	}

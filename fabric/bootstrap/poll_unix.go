@@ -32,7 +32,7 @@ func newPoller() (poller, error) {
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		return nil, filesOr(fmt.Errorf("pipe: %w", err))
+		return nil, fmt.Errorf("pipe: %w", err)
 	}
 	if err := errors.Join(unix.SetNonblock(p[0], true), unix.SetNonblock(p[1], true)); err != nil {
 		_ = unix.Close(p[0])
