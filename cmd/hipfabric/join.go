@@ -25,6 +25,7 @@ type joinFlags struct {
 	master      string
 	secretFile  string
 	insecure    bool
+	openTimeout time.Duration
 	timeout     time.Duration
 	eager       int
 	window      int
@@ -47,6 +48,7 @@ func (f *joinFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.secretFile, "secret-file", "", "file with the group's secret, needed beyond loopback (see keygen); default: HIPFABRIC_SECRET_FILE")
 	flags.BoolVar(&f.insecure, "insecure", false, "go beyond loopback without a secret: anyone who reaches the port can join")
 	flags.StringVar(&f.kind, "kind", "tcp", "path to measure: tcp")
+	flags.DurationVar(&f.openTimeout, "open-timeout", 0, "of the meeting of all ranks; 0 is 5m")
 	flags.DurationVar(&f.timeout, "timeout", 0, "of a call without progress; 0 is 30s, negative is none")
 	flags.IntVar(&f.eager, "eager", 0, "bytes up to which a call goes out in one write; 0 is 32768")
 	flags.IntVar(&f.window, "window", 0, "bytes in flight beyond what was received; 0 is a measured default, -1 no bound")
@@ -84,6 +86,7 @@ func (f *joinFlags) config(cmd *cobra.Command) (hipfabric.Config, error) {
 
 // apply puts what does not depend on the rank into cfg and checks all of it.
 func (f *joinFlags) apply(cmd *cobra.Command, cfg *hipfabric.Config) error {
+	cfg.OpenTimeout = f.openTimeout
 	cfg.Insecure, cfg.Timeout, cfg.EagerBytes, cfg.Window, cfg.SpinFor, cfg.Verify = f.insecure, f.timeout, f.eager, f.window, f.spin, f.verify
 	if f.timeout < 0 {
 		cfg.Timeout = hipfabric.NoTimeout

@@ -90,13 +90,20 @@ func (f *perfFlags) run(cmd *cobra.Command) error {
 	if err := plan.Validate(cfg.World); err != nil {
 		return err
 	}
-	return within(cmd, cfg, func(ctx context.Context, g *hipfabric.Group) error {
+	report, done := &measure.Report{Table: io.Discard}, func() error { return nil }
+	if cfg.Rank == 0 { // before the group, so that no other rank sees it fail
+		if report, done, err = f.report(cmd); err != nil {
+			return err
+		}
+	}
+	err = within(cmd, cfg, func(ctx context.Context, g *hipfabric.Group) error {
 		shared, err := measure.Share(ctx, g.Control(), g.Rank(), plan)
 		if err != nil {
 			return err
 		}
-		return f.measure(cmd, cfg, g, shared)
+		return f.measure(cmd, cfg, g, shared, report)
 	})
+	return firstError(err, done())
 }
 
 // start has local ranks run this very command line.
@@ -151,20 +158,10 @@ type environment struct {
 	Command string      `json:"command"`
 }
 
-func (f *perfFlags) measure(cmd *cobra.Command, cfg hipfabric.Config, g *hipfabric.Group, plan measure.Plan) (err error) {
-	report := &measure.Report{Table: io.Discard}
+func (f *perfFlags) measure(cmd *cobra.Command, cfg hipfabric.Config, g *hipfabric.Group, plan measure.Plan, report *measure.Report) error {
 	nic := machine.Towards(cfg.Master)
 	var before machine.Counters
 	if g.Rank() == 0 {
-		var done func() error
-		if report, done, err = f.report(cmd); err != nil {
-			return err
-		}
-		defer func() {
-			if e := done(); err == nil {
-				err = e
-			}
-		}()
 		before = machine.Count(nic)
 		facts := environment{Schema: "hipfabric.environment/1", Facts: machine.Read(), build: readBuild(), NIC: nic,
 			Date: time.Now().UTC().Format(time.RFC3339), Label: f.label, Command: "hipfabric " + strings.Join(slices.DeleteFunc(slices.Clone(f.line), isMark), " ")}
@@ -175,7 +172,7 @@ func (f *perfFlags) measure(cmd *cobra.Command, cfg hipfabric.Config, g *hipfabr
 			return err
 		}
 	}
-	err = perform(g, plan, f.kind, report, cmd.OutOrStdout())
+	err := perform(g, plan, f.kind, report, cmd.OutOrStdout())
 	if g.Rank() == 0 {
 		_, _ = fmt.Fprintln(report.Table, machine.Count(nic).Since(before))
 		if plan.Mode == measure.Suite {

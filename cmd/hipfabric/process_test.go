@@ -268,6 +268,31 @@ func TestRanksOfOtherHostsMeet(t *testing.T) {
 	assert.Empty(t, left)
 }
 
+func TestAMasterThatIsNotThereIsNamed(t *testing.T) {
+	address := "127.0.0.1:" + freePort(t)
+	code, _, stderr := runs(t, "perf", "--rank", "1", "--world", "2", "--master", address, "--open-timeout", "500ms")
+	assert.Equal(t, exitFailed, code, stderr)
+	assert.Contains(t, stderr, address)
+	assert.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+}
+
+func TestAFileThatCannotBeWrittenIsNamedByOneLine(t *testing.T) {
+	code, _, stderr := runs(t, "perf", "--rank", "0", "--world", "2", "--master", "127.0.0.1:"+freePort(t), "--json", "/nowhere/at/all")
+	assert.Equal(t, exitEnvironment, code)
+	assert.Contains(t, stderr, "/nowhere/at/all")
+	assert.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+}
+
+func TestTooFewDescriptorsAreNamed(t *testing.T) {
+	cmd := exec.Command("/bin/sh", "-c", `ulimit -n 12; exec "$0" run -n 8 -- sleep 100`, os.Args[0])
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	assert.Equal(t, exitEnvironment, cmd.ProcessState.ExitCode())
+	assert.Contains(t, string(out), "ulimit -n")
+	assert.Equal(t, 1, strings.Count(string(out), "\n"), "%s", out)
+}
+
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,6 +1,8 @@
 package ranks
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"runtime"
@@ -31,6 +33,9 @@ func (r *rank) run(grace time.Duration) exit {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	pipes, barred, err := r.start()
+	if errors.Is(err, syscall.EMFILE) {
+		err = fmt.Errorf("rank %d: %w; a rank takes a few, and ulimit -n says how many there may be", r.number, err)
+	}
 	if err != nil {
 		return exit{rank: r, code: -1, err: err}
 	}
