@@ -87,7 +87,7 @@ func TestSixtyFourRanksOfOneProcessOpen(t *testing.T) {
 	for r, err := range each(len(groups), func(r int) error { return groups[r].Host().Barrier() }) {
 		require.NoError(t, err, "rank %d", r)
 	}
-	bound := 20 * time.Second
+	bound := 5 * time.Second
 	if raceEnabled {
 		bound *= 10
 	}

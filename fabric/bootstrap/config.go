@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -48,7 +49,8 @@ type Config struct {
 	Settings []Setting    // compared by Join; a difference is ErrMismatch on every rank
 	Logger   *slog.Logger // nil discards
 
-	version uint16 // of the wire; tests set another
+	version uint16                                                       // of the wire; tests set another
+	lookup  func(ctx context.Context, host string) ([]netip.Addr, error) // nil is the system's resolver
 }
 
 // Setting is a named value that all ranks must share.
@@ -172,6 +174,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	if d.lookup == nil {
+		d.lookup = lookup
 	}
 	if d.version == 0 {
 		d.version = wireVersion

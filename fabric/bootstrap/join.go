@@ -20,6 +20,9 @@ const (
 	replyTime   = 10 * time.Second // for one that does to finish the hello
 	firstPause  = 10 * time.Millisecond
 	longestWait = 400 * time.Millisecond // between attempts
+
+	firstNotice = 3 * time.Second // of waiting for rank 0
+	laterNotice = 30 * time.Second
 )
 
 // Join authenticates to rank 0 and meets all ranks, in any order of start. It blocks until all have come, or until
@@ -143,6 +146,17 @@ func (g *sighting) String() string {
 	return text
 }
 
+// notice says when somebody who waits should hear why: soon, then seldom.
+type notice struct{ next time.Duration }
+
+func (n *notice) due(waited time.Duration) bool {
+	if waited < max(n.next, firstNotice) {
+		return false
+	}
+	n.next = waited + laterNotice
+	return true
+}
+
 // overdue says whether ctx has ended or is about to: what fails then says nothing of the other end.
 func overdue(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
@@ -153,11 +167,15 @@ func overdue(ctx context.Context) bool {
 func (s *Session) follow(ctx context.Context) ([]*link, error) {
 	began := time.Now()
 	var seen sighting
+	var said notice
 	wait := firstPause
 	for {
 		links, err := s.attempt(ctx, &seen)
 		if links != nil || err != nil {
 			return links, err
+		}
+		if waited := time.Since(began); said.due(waited) {
+			s.log.Info("waiting for rank 0", "addr", s.cfg.Master, "for", waited.Round(time.Second), "err", seen.last)
 		}
 		if wait = backOff(ctx, wait); ctx.Err() != nil {
 			return nil, endedBy(ctx, 0, -1, fmt.Sprintf("rank 0 at %s not reached in %v; %v", s.cfg.Master,

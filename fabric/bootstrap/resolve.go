@@ -24,7 +24,7 @@ func (c *Config) resolve(ctx context.Context, field, hostport string) ([]netip.A
 	if err != nil {
 		return nil, fabric.Invalidf("%s is %q: %v", field, hostport, err)
 	}
-	ips, err := lookup(ctx, host)
+	ips, err := c.lookup(ctx, host)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"os"
@@ -145,6 +146,35 @@ func TestOfSeveralAddressesThoseOfThisHostAreBound(t *testing.T) {
 	require.NoError(t, err)
 	defer l.close()
 	assert.NotContains(t, l.addresses()[0], "192.0.2.1")
+}
+
+// named are configs whose Master is a name with these addresses on the given rank, and the last of them on the other.
+func named(t *testing.T, rank int, addresses ...string) []Config {
+	_, port, err := net.SplitHostPort(freePort(t))
+	require.NoError(t, err)
+	all := withMaster(configs(t, 2), net.JoinHostPort(addresses[len(addresses)-1], port))
+	all[rank].Master = net.JoinHostPort("node0.test", port)
+	all[rank].lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+		if host != "node0.test" {
+			return nil, nil
+		}
+		var ips []netip.Addr
+		for _, a := range addresses {
+			ips = append(ips, netip.MustParseAddr(a))
+		}
+		return ips, nil
+	}
+	return all
+}
+
+func TestOfANameWithSeveralAddressesTheLiveOneIsDialled(t *testing.T) {
+	group(t, named(t, 1, "127.0.0.9", "127.0.0.1"))
+}
+
+func TestOfANameWithSeveralAddressesThisHostsOwnIsBound(t *testing.T) {
+	s := group(t, named(t, 0, "203.0.113.1", "127.0.0.1"))
+	require.Len(t, s[0].listener.addresses(), 1)
+	assert.Contains(t, s[0].listener.addresses()[0], "127.0.0.1:")
 }
 
 func TestAnUnknownNameIsOneClearError(t *testing.T) {

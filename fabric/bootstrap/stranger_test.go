@@ -315,3 +315,50 @@ func TestAnUnreachableMasterIsNamedWithTheLastError(t *testing.T) {
 	assert.ErrorIs(t, err, fabric.ErrAborted)
 	assert.ErrorIs(t, err, context.Canceled)
 }
+
+func TestARankThatWaitsForRank0SaysSo(t *testing.T) {
+	var log lockedBuffer
+	c := withMaster(configs(t, 2), freePort(t))[1]
+	c.OpenTimeout, c.Logger = firstNotice+time.Second, slog.New(slog.NewTextHandler(&log, nil))
+	_, err := Join(testContext(t), c)
+	require.ErrorIs(t, err, fabric.ErrTimeout)
+	assert.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
+	for _, want := range []string{"level=INFO", `msg="waiting for rank 0"`, "rank=1", "addr=" + c.Master, "connection refused"} {
+		assert.Contains(t, log.String(), want)
+	}
+	var n notice
+	var heard []int
+	for second := range 100 {
+		if n.due(time.Duration(second) * time.Second) {
+			heard = append(heard, second)
+		}
+	}
+	assert.Equal(t, []int{3, 33, 63, 93}, heard)
+}
+
+func TestAFloodOfSilenceLeavesARunningGroupAlone(t *testing.T) {
+	ctx := testContext(t)
+	all := withMaster(configs(t, 3), freePort(t))
+	s := group(t, all)
+	for range 3 * maxPending {
+		call(ctx, t, all[0].Master)
+		call(ctx, t, s[1].listener.addresses()[0])
+	}
+	each(3, func(r int) {
+		blobs, err := s[r].AllGather(ctx, []byte{byte(r)})
+		assert.NoError(t, err, "rank %d", r)
+		assert.Equal(t, [][]byte{{0}, {1}, {2}}, blobs, "rank %d", r)
+	})
+	each(2, func(i int) { // the mesh can still be opened
+		c, err := []func() (*net.TCPConn, error){
+			func() (*net.TCPConn, error) { return s[1].Accept(ctx, 2, "host", 0) },
+			func() (*net.TCPConn, error) { return s[2].Dial(ctx, 1, "host", 0) },
+		}[i]()
+		if assert.NoError(t, err) {
+			t.Cleanup(func() { c.Close() })
+		}
+	})
+	for r := range s {
+		assert.NoError(t, s[r].Cause(), "rank %d", r)
+	}
+}
