@@ -139,7 +139,7 @@ func (s Started) Poll() (done bool, err error) {
 // enter lets one goroutine at a time drive the call that s began.
 func (s Started) enter() error {
 	if s.c == nil {
-		return Invalidf("a Started of no Begin")
+		return &OpError{Op: "wait", Rank: -1, Peer: -1, From: -1, Err: Invalidf("a Started of no Begin")}
 	}
 	if !s.c.driven.CompareAndSwap(false, true) {
 		return s.c.refuse("wait", Invalidf("another goroutine is waiting for this call"))

@@ -82,7 +82,7 @@ type OpError struct {
 	Op    string // "all-gather"; lower-case verbs for the rest: "open", "close"
 	Path  string // "tcp"; empty where no path is involved
 	Group string
-	Rank  int    // me
+	Rank  int    // me; -1 where no group is involved
 	Peer  int    // at fault, -1 when none
 	From  int    // who reported it first, -1 when nobody did
 	Seq   uint64 // 0 when the call was never numbered
@@ -101,7 +101,9 @@ func (e *OpError) Error() string {
 	if e.Part != 0 {
 		fmt.Fprintf(&b, " part %d", e.Part)
 	}
-	fmt.Fprintf(&b, ", rank %d", e.Rank)
+	if e.Rank >= 0 {
+		fmt.Fprintf(&b, ", rank %d", e.Rank)
+	}
 	if e.Peer >= 0 {
 		fmt.Fprintf(&b, ", peer %d", e.Peer)
 	}

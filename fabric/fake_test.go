@@ -18,6 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fake struct {
 	rank, world int
 	refuse      error                          // what Begin gives
+	noMemory    error                          // what Alloc gives
 	poll        func() (bool, error)           // nil: done
 	wait        func(idle time.Duration) error // nil: as poll
 	seen        func(*fabric.Call)             // at each Begin
@@ -46,7 +47,12 @@ func (f *fake) Close() error    { f.closes.Add(1); return nil }
 
 func (f *fake) Stats() fabric.TransportStats { return fabric.TransportStats{Kind: "fake", Parks: 7} }
 
-func (f *fake) Alloc(n int) (fabric.Memory, error) { return memory(make([]byte, n)), nil }
+func (f *fake) Alloc(n int) (fabric.Memory, error) {
+	if f.noMemory != nil {
+		return nil, f.noMemory
+	}
+	return memory(make([]byte, n)), nil
+}
 
 type memory []byte
 
