@@ -147,6 +147,6 @@ func TestAGroupLogsItsOpeningItsCauseOneTableAndItsClose(t *testing.T) {
 		assert.Equal(t, 1, logs[r].with(`level=INFO msg="group closed"`), "rank %d", r)
 	}
 	assert.Equal(t, 1, logs[0].with("flight records"))
-	assert.Equal(t, 1, logs[0].with(`disagree="seq 2: ranks 0, 1: all-gather of 4 bytes; ranks 2: all-reduce of 4 bytes"`), logs[0].buf.String())
+	assert.Equal(t, 1, logs[0].with(`disagree="seq 2: ranks 0, 1: all-gather of 4 bytes; ranks 2: all-reduce of 4 bytes, sum of i32"`), logs[0].buf.String())
 	assert.Zero(t, logs[1].with("flight records"))
 }

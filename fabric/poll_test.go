@@ -71,7 +71,7 @@ func TestAStaleStartedIsVoidWhileOthersBegin(t *testing.T) {
 			}
 		}
 	})
-	for range 20000 {
+	for range 100_000 {
 		s, err := c.Begin(fabric.Call{Op: fabric.Barrier})
 		require.NoError(t, err)
 		for err = s.Wait(); err != nil; err = s.Wait() { // the stale one may be at the door
