@@ -83,13 +83,10 @@ func build(ctx context.Context, c Config, session *bootstrap.Session, status *st
 	return newGroup(c, session, transport, status, policy), nil
 }
 
-// settings are what all ranks must agree on.
+// settings are what all ranks must agree on, but for those that the bootstrap compares itself.
 func settings(c *Config) []bootstrap.Setting {
 	return []bootstrap.Setting{
 		{Name: "Timeout", Value: c.Timeout.String()},
-		{Name: "Heartbeat", Value: c.Heartbeat.String()},
-		{Name: "VerdictBusy", Value: c.VerdictBusy.String()},
-		{Name: "VerdictIdle", Value: c.VerdictIdle.String()},
 		{Name: "Paths", Value: strings.Join(c.Paths, ",")},
 		{Name: "EagerBytes", Value: strconv.Itoa(c.EagerBytes)},
 		{Name: "Window", Value: strconv.Itoa(c.Window)},

@@ -31,7 +31,6 @@ func TestEverySettingReachesWhatItConfigures(t *testing.T) {
 	assert.Equal(t, bootstrap.Config{Group: "decode", Rank: 1, World: 3, Master: "h:9000", Listen: []string{"h:1"}, Secret: c.Secret,
 		Insecure: true, OpenTimeout: 3 * time.Second, Heartbeat: 20 * time.Millisecond, VerdictBusy: 300 * time.Millisecond,
 		VerdictIdle: 4 * time.Second, Logger: c.Logger, Settings: []bootstrap.Setting{{Name: "Timeout", Value: "2s"},
-			{Name: "Heartbeat", Value: "20ms"}, {Name: "VerdictBusy", Value: "300ms"}, {Name: "VerdictIdle", Value: "4s"},
 			{Name: "Paths", Value: "tcp"}, {Name: "EagerBytes", Value: "4096"}, {Name: "Window", Value: "8192"},
 			{Name: "Verify", Value: "true"}}}, bootstrapConfig(&c))
 	assert.Equal(t, tcp.Config{Group: "decode", Channel: "host", EagerBytes: 4096, Window: 8192, SpinFor: time.Microsecond, Yield: true,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"syscall"
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
@@ -25,7 +26,7 @@ const (
 //
 // Serve returns nil when fn does; fn's error when the group is still healthy, after aborting the group with it; ctx's
 // error when ctx ends; and Open's error when to try again cannot help: ErrInvalid, ErrUnsupported, ErrUnauthorized,
-// ErrMismatch. Everything else is logged at Warn and tried again.
+// ErrMismatch, but for a port that is taken. Everything else is logged at Warn and tried again.
 func Serve(ctx context.Context, cfg Config, fn func(context.Context, *Group) error) error {
 	if err := cfg.Validate(); err != nil {
 		return openError(&cfg, err)
@@ -101,6 +102,9 @@ func serveOnce(ctx context.Context, cfg Config, fn func(context.Context, *Group)
 
 // final says that no later Open can do better.
 func final(err error) bool {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return false // an earlier life of this rank may be on its way out
+	}
 	for _, s := range []error{fabric.ErrInvalid, fabric.ErrUnsupported, fabric.ErrUnauthorized, fabric.ErrMismatch} {
 		if errors.Is(err, s) {
 			return true

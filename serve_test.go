@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -149,4 +151,15 @@ func TestAGroupLogsItsOpeningItsCauseOneTableAndItsClose(t *testing.T) {
 	assert.Equal(t, 1, logs[0].with("flight records"))
 	assert.Equal(t, 1, logs[0].with(`disagree="seq 2: ranks 0, 1: all-gather of 4 bytes; ranks 2: all-reduce of 4 bytes, sum of i32"`), logs[0].buf.String())
 	assert.Zero(t, logs[1].with("flight records"))
+}
+
+func TestATakenPortIsNoReasonToGiveUp(t *testing.T) {
+	taken := fmt.Errorf("%w (%w)", fabric.Invalidf("port 1 is taken"), syscall.EADDRINUSE)
+	assert.False(t, final(taken))
+	assert.True(t, final(fabric.Invalidf("another setting")))
+}
+
+func TestEveryOffIsTheSameOff(t *testing.T) {
+	groups := opened(t, 2, func(c *Config) { c.Heartbeat = time.Duration(-1 - c.Rank) })
+	closeAll(groups)
 }

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -46,6 +47,9 @@ type pending struct {
 func listen(ctx context.Context, field string, addresses []netip.AddrPort, logger *slog.Logger) (*listener, error) {
 	l := &listener{logger: logger, proven: map[*pending]struct{}{}, logged: map[netip.Addr]struct{}{}}
 	lc := net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{Enable: false}, KeepAlive: -1}
+	if len(addresses) > maxListen {
+		return nil, fabric.Invalidf("%s: %d addresses to listen on; at most %d are possible, name those to use", field, len(addresses), maxListen)
+	}
 	var foreign error
 	for _, a := range addresses {
 		socket, err := bind(ctx, &lc, a.String())
@@ -79,7 +83,8 @@ func bind(ctx context.Context, lc *net.ListenConfig, address string) (net.Listen
 func listenError(field string, a netip.AddrPort, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fabric.Invalidf("%s: port %d of %v is taken by another program or an earlier group; end that, or choose another port", field, a.Port(), a.Addr())
+		taken := fabric.Invalidf("%s: port %d of %v is taken by another program or an earlier group; end that, or choose another port", field, a.Port(), a.Addr())
+		return fmt.Errorf("%w (%w)", taken, syscall.EADDRINUSE)
 	case errors.Is(err, syscall.EACCES):
 		return fabric.Invalidf("%s: this user may not listen on %v; choose a port of 1024 or more", field, a)
 	case tooManyFiles(err):

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -361,4 +362,10 @@ func TestAFloodOfSilenceLeavesARunningGroupAlone(t *testing.T) {
 	for r := range s {
 		assert.NoError(t, s[r].Cause(), "rank %d", r)
 	}
+}
+
+func TestTooManyAddressesToListenOnAreRefusedByName(t *testing.T) {
+	_, err := listen(t.Context(), "Master", make([]netip.AddrPort, maxListen+1), slog.New(slog.DiscardHandler))
+	assert.ErrorIs(t, err, fabric.ErrInvalid)
+	assert.ErrorContains(t, err, "Master: 9 addresses")
 }
