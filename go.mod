@@ -8,6 +8,7 @@ require (
 	github.com/stretchr/testify v1.11.1
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.43.0
+	golang.org/x/term v0.29.0
 	pgregory.net/rapid v1.3.0
 )
 

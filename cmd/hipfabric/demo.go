@@ -30,11 +30,11 @@ against the reference, print a table of latencies and one PASS line.`,
 			}
 			cfg.Logger = logger(cmd, false)
 			return within(cmd, cfg, func(_ context.Context, g *hipfabric.Group) error {
-				out := cmd.OutOrStdout()
+				out, progress := cmd.OutOrStdout(), cmd.ErrOrStderr()
 				if g.Rank() != 0 {
-					out = io.Discard
+					out, progress = io.Discard, io.Discard
 				}
-				return passed(out, demo(g, out))
+				return passed(out, demo(g, out, progress))
 			})
 		},
 	}
@@ -43,12 +43,14 @@ against the reference, print a table of latencies and one PASS line.`,
 	return cmd
 }
 
-func demo(g *hipfabric.Group, out io.Writer) error {
+func demo(g *hipfabric.Group, out, progress io.Writer) error {
 	report := &measure.Report{Table: out}
 	_, _ = fmt.Fprintf(out, "%d ranks over %s, a process each; checking every operation bit for bit\n\n", g.World(), g.Paths()[0].Name)
 	plan := measure.Plan{Ops: []fabric.Op{fabric.AllGather, fabric.AllReduce, fabric.Exchange}, Sizes: []int{16, 4 << 10, 32 << 10, 1 << 20},
 		DType: fabric.F32, Reduce: fabric.Sum, Iters: 200, Warmup: 20, Check: true, Seed: 1}
-	tallies, err := measure.RunEvery(g.Host(), plan)
+	tell, stop := watch(progress, "checking")
+	tallies, err := measure.RunEvery(g.Host(), plan, tell)
+	stop(err)
 	if e := report.Tallies(tallies); err == nil {
 		err = e
 	}

@@ -172,7 +172,7 @@ func (f *perfFlags) measure(cmd *cobra.Command, cfg hipfabric.Config, g *hipfabr
 			return err
 		}
 	}
-	err := perform(g, plan, f.kind, report, cmd.OutOrStdout())
+	err := perform(g, plan, f.kind, report, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	if g.Rank() == 0 {
 		_, _ = fmt.Fprintln(report.Table, machine.Count(nic).Since(before))
 		if plan.Mode == measure.Suite {
@@ -183,7 +183,7 @@ func (f *perfFlags) measure(cmd *cobra.Command, cfg hipfabric.Config, g *hipfabr
 }
 
 // perform does what the plan's mode says.
-func perform(g *hipfabric.Group, plan measure.Plan, kind string, report *measure.Report, out io.Writer) error {
+func perform(g *hipfabric.Group, plan measure.Plan, kind string, report *measure.Report, out, progress io.Writer) error {
 	switch plan.Mode {
 	case measure.Kill:
 		receipt, err := measure.RunKill(g.Host(), plan)
@@ -192,7 +192,12 @@ func perform(g *hipfabric.Group, plan measure.Plan, kind string, report *measure
 		}
 		return err
 	case measure.Suite:
-		tallies, err := measure.RunSuite(g.Host(), plan)
+		if g.Rank() != 0 {
+			progress = io.Discard
+		}
+		tell, stop := watch(progress, "suite")
+		tallies, err := measure.RunSuite(g.Host(), plan, tell)
+		stop(err)
 		if g.Rank() != 0 {
 			return err
 		}

@@ -97,7 +97,7 @@ func TestEveryOperationIsRightOverTheOracle(t *testing.T) {
 			if testing.Short() || world > 2 {
 				list = slices.DeleteFunc(list, func(s spec) bool { return s.bytes > 8192 })
 			}
-			_, err := runAll(g.Host, list, func(int) []int { return []int{0, 1} })
+			_, err := runAll(g.Host, list, func(int, int) {}, func(int) []int { return []int{0, 1} })
 			return err
 		})
 	}

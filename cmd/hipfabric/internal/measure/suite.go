@@ -16,10 +16,10 @@ type Tally struct {
 
 // RunSuite makes 400 gathers of 1 B to 4 MiB, 796 sums of f32 and bf16, 100 exchanges, 100 sends and receives, 100 ring
 // shifts and 100 variable gathers, in an order and of sizes that the plan's seed gives, and checks each, one on any bits and
-// the next on ordinary numbers. ErrWrong says
-// on every rank that one was not right.
-func RunSuite(c *fabric.Collective, p Plan) ([]Tally, error) {
-	return runAll(c, shuffled(c.World(), p.Seed), func(i int) []int { return []int{i % 2} })
+// the next on ordinary numbers. tell hears how many are
+// done of how many. ErrWrong says on every rank that one was not right.
+func RunSuite(c *fabric.Collective, p Plan, tell func(done, total int)) ([]Tally, error) {
+	return runAll(c, shuffled(c.World(), p.Seed), tell, func(i int) []int { return []int{i % 2} })
 }
 
 // shuffled lists the suite's calls, the same on every rank.
@@ -59,9 +59,9 @@ func between(source *rand.Rand, least, most int) int {
 }
 
 // RunEvery makes every operation, with every dtype and reduction that it takes, at sizes around what the path treats
-// differently, and checks each on any bits and on ordinary numbers.
-func RunEvery(c *fabric.Collective, p Plan) ([]Tally, error) {
-	return runAll(c, every(c.World(), p.Seed), func(int) []int { return []int{0, 1} })
+// differently, and checks each on any bits and on ordinary numbers. tell hears as RunSuite's does.
+func RunEvery(c *fabric.Collective, p Plan, tell func(done, total int)) ([]Tally, error) {
+	return runAll(c, every(c.World(), p.Seed), tell, func(int) []int { return []int{0, 1} })
 }
 
 func every(world int, seed uint64) []spec {
@@ -92,9 +92,13 @@ func every(world int, seed uint64) []spec {
 }
 
 // runAll checks each spec in the rounds that are its own, then meets the other ranks to sum up what was wrong.
-func runAll(c *fabric.Collective, list []spec, rounds func(i int) []int) ([]Tally, error) {
+func runAll(c *fabric.Collective, list []spec, tell func(done, total int), rounds func(i int) []int) ([]Tally, error) {
 	var tallies []Tally
 	at := map[fabric.Op]int{}
+	done, all := 0, 0
+	for n := range list {
+		all += len(rounds(n))
+	}
 	for n, s := range list {
 		b, err := newBench(c, s)
 		if err != nil {
@@ -113,6 +117,8 @@ func runAll(c *fabric.Collective, list []spec, rounds func(i int) []int) ([]Tall
 			}
 			tallies[i].Calls++
 			tallies[i].Wrong += int64(wrong)
+			done++
+			tell(done, all)
 		}
 	}
 	var bad int64
