@@ -43,7 +43,7 @@ func Serve(ctx context.Context, cfg Config, fn func(context.Context, *Group) err
 			wait = serveFirstWait
 		}
 		pause := wait/2 + rand.N(wait/2+1)
-		log.Warn("group failed; opening it again", keyGroup, cfg.Name, keyRank, cfg.Rank, keyErr, err, keyWait, pause)
+		log.Warn("no group; opening it again", keyGroup, cfg.withDefaults().Name, keyRank, cfg.Rank, keyErr, err, keyWait, pause)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The sentinels: every error of this module is one of them, reached with errors.Is. contract.md says what each means.
+// The sentinels: every error of this module is one of them, reached with errors.Is. docs/guide.md says what each means and what to do.
 var (
 	ErrInvalid      error = &sentinel{text: "invalid"}
 	ErrUnsupported  error = &sentinel{text: "unsupported", is: errors.ErrUnsupported}
@@ -104,7 +104,7 @@ func (e *OpError) Error() string {
 	if e.Rank >= 0 {
 		fmt.Fprintf(&b, ", rank %d", e.Rank)
 	}
-	if e.Peer >= 0 {
+	if e.Peer >= 0 && e.Peer != e.Rank {
 		fmt.Fprintf(&b, ", peer %d", e.Peer)
 	}
 	if e.Path != "" {

@@ -15,7 +15,7 @@ type Transport interface {
 	// ended. The Collective begins one call at a time; the Pending is worth until the next Begin.
 	Begin(*Call) (Pending, error)
 	Alloc(n int) (Memory, error) // memory this path moves in place
-	Ordered() bool               // bits as contract.md promises
+	Ordered() bool               // sums in rank order, with the same bits on every rank
 	// Waiting is the set of ranks that a stalled call waits for, a bit a rank; 0 when none or not stalled.
 	// Safe from any goroutine.
 	Waiting() uint64

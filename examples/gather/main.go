@@ -11,19 +11,25 @@ import (
 )
 
 func main() {
-	ctx := context.Background()
-	cfg, err := hipfabric.FromEnv() // who am I: `hipfabric run` says so
-	check(err)
-	group, err := hipfabric.Open(ctx, cfg)
-	check(err)
-	in, out := []byte{byte(group.Rank())}, make([]byte, group.World())
-	check(group.Host().AllGather(out, in))
-	fmt.Printf("rank %d of %d sees %v\n", group.Rank(), group.World(), out)
-	check(group.Close(ctx))
-}
-
-func check(err error) {
-	if err != nil {
+	if err := gather(context.Background()); err != nil {
 		log.Fatal(err)
 	}
+}
+
+func gather(ctx context.Context) error {
+	cfg, err := hipfabric.FromEnv() // who am I: `hipfabric run` says so
+	if err != nil {
+		return err
+	}
+	group, err := hipfabric.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = group.Close(ctx) }() // says goodbye; after a failure, waits until it is on record
+	in, out := []byte{byte(group.Rank())}, make([]byte, group.World())
+	if err := group.Host().AllGather(out, in); err != nil {
+		return err
+	}
+	fmt.Printf("rank %d of %d sees %v\n", group.Rank(), group.World(), out)
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	mathrand "math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,8 +119,20 @@ func (s *Session) listen(ctx context.Context, local netip.Addr) error {
 			break
 		}
 	}
+	if name := s.cfg.Master; field == "Master" && onlyHere(name, addresses) {
+		s.log.Warn("this name stands for this host alone: ranks of other hosts cannot reach it; see /etc/hosts", "master", name)
+	}
 	s.listener, err = listen(ctx, field, addresses, s.log)
 	return err
+}
+
+// onlyHere says whether a host name, which localhost is not, resolves to loopback alone.
+func onlyHere(hostport string, addresses []netip.AddrPort) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if _, notName := netip.ParseAddr(host); err != nil || notName == nil || host == "localhost" {
+		return false
+	}
+	return !slices.ContainsFunc(addresses, func(a netip.AddrPort) bool { return !a.Addr().IsLoopback() })
 }
 
 // sighting is what was last seen where rank 0 should be.

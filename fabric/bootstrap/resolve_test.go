@@ -206,3 +206,11 @@ func TestAnUnwritableFileIsNamed(t *testing.T) {
 	assert.ErrorIs(t, err, fabric.ErrInvalid)
 	assert.ErrorContains(t, err, "/no/such/folder/master")
 }
+
+func TestANameThatStandsForThisHostAloneIsSeen(t *testing.T) {
+	loopback, other := netip.MustParseAddrPort("127.0.1.1:1"), netip.MustParseAddrPort("192.0.2.1:1")
+	assert.True(t, onlyHere("host-a:1", []netip.AddrPort{loopback}))
+	assert.False(t, onlyHere("host-a:1", []netip.AddrPort{loopback, other}))
+	assert.False(t, onlyHere("localhost:1", []netip.AddrPort{loopback}))
+	assert.False(t, onlyHere("127.0.0.1:1", []netip.AddrPort{loopback}))
+}

@@ -15,6 +15,9 @@ import (
 // Grace is how long a rank that was told to end may take before it is killed.
 const Grace = 5 * time.Second
 
+// lastWords is how long the others have to end by themselves when one has failed: to return its failure and log it.
+const lastWords = 500 * time.Millisecond
+
 // farGrace is what the far side of an ssh needs to clean up after the SIGKILL it was told of.
 const farGrace = 5 * time.Second
 
@@ -45,7 +48,8 @@ type exit struct {
 }
 
 // Run starts every rank and returns when the last has ended, with the code of the first that failed: 128 and the number
-// of the signal for one that a signal ended. When one fails the others get SIGTERM, and SIGKILL after Grace.
+// of the signal for one that a signal ended. When one fails the others get SIGTERM, a moment later, since most end by
+// themselves, and SIGKILL after Grace.
 func (j *Job) Run(o Options) (int, error) {
 	if o.Grace == 0 {
 		o.Grace = Grace
@@ -71,6 +75,8 @@ type supervisor struct {
 	live   int
 	code   int
 	failed error
+	ending bool
+	term   <-chan time.Time
 	kill   <-chan time.Time
 	asked  int // how often somebody asked us to end
 	notes  *lines
@@ -82,6 +88,9 @@ func (s *supervisor) watch(exits <-chan exit) (int, error) {
 		case e := <-exits:
 			s.live--
 			s.ended(e)
+		case <-s.term:
+			s.kill = time.After(s.o.Grace)
+			s.all(syscall.SIGTERM)
 		case <-s.kill:
 			s.all(syscall.SIGKILL)
 			s.kill = time.After(s.o.Grace + farGrace) // then an ssh that hangs
@@ -112,7 +121,7 @@ func (s *supervisor) ended(e exit) {
 func ending(e exit) string {
 	switch {
 	case e.code > 128 && e.rank.input == nil:
-		return fmt.Sprintf("was ended by %v", syscall.Signal(e.code-128))
+		return fmt.Sprintf("was ended by signal %d (%v)", e.code-128, syscall.Signal(e.code-128))
 	case e.code == 255 && e.rank.input != nil:
 		return "ended with code 255, which is ssh's own for a host that it cannot reach"
 	}
@@ -126,11 +135,11 @@ func (s *supervisor) others() string {
 	return "; ending the others"
 }
 
-// end asks every rank to end and lets the clock run.
+// end lets the clock run after which every rank is asked to end.
 func (s *supervisor) end() {
-	if s.kill == nil {
-		s.kill = time.After(s.o.Grace)
-		s.all(syscall.SIGTERM)
+	if !s.ending {
+		s.ending = true
+		s.term = time.After(lastWords)
 	}
 }
 
