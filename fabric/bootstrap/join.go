@@ -129,7 +129,7 @@ func (s *Session) listen(ctx context.Context, local netip.Addr) error {
 // onlyHere says whether a host name, which localhost is not, resolves to loopback alone.
 func onlyHere(hostport string, addresses []netip.AddrPort) bool {
 	host, _, err := net.SplitHostPort(hostport)
-	if _, notName := netip.ParseAddr(host); err != nil || notName == nil || host == "localhost" {
+	if _, notName := netip.ParseAddr(host); err != nil || notName == nil || host == "localhost" || strings.HasPrefix(hostport, filePrefix) {
 		return false
 	}
 	return !slices.ContainsFunc(addresses, func(a netip.AddrPort) bool { return !a.Addr().IsLoopback() })

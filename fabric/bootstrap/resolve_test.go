@@ -212,5 +212,6 @@ func TestANameThatStandsForThisHostAloneIsSeen(t *testing.T) {
 	assert.True(t, onlyHere("host-a:1", []netip.AddrPort{loopback}))
 	assert.False(t, onlyHere("host-a:1", []netip.AddrPort{loopback, other}))
 	assert.False(t, onlyHere("localhost:1", []netip.AddrPort{loopback}))
+	assert.False(t, onlyHere("file:/tmp/master", []netip.AddrPort{loopback}))
 	assert.False(t, onlyHere("127.0.0.1:1", []netip.AddrPort{loopback}))
 }
