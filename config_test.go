@@ -1,7 +1,9 @@
 package hipfabric
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -151,4 +153,23 @@ func TestFromEnvFillsAConfig(t *testing.T) {
 	t.Setenv(launch.Rank, "2")
 	_, err = FromEnv()
 	assert.ErrorIs(t, err, fabric.ErrInvalid)
+}
+
+func TestAPipeIsNoSecretFileAndNoMasterFile(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := exec.Command("mkfifo", "-m", "600", pipe).Run(); err != nil {
+		t.Skipf("no mkfifo: %v", err)
+	}
+	_, err := Open(t.Context(), Config{World: 1, SecretFile: pipe})
+	assert.ErrorIs(t, err, fabric.ErrInvalid)
+	_, err = Open(t.Context(), Config{World: 2, Rank: 1, Master: "file:" + pipe, OpenTimeout: 10 * time.Second})
+	assert.ErrorIs(t, err, fabric.ErrInvalid)
+}
+
+func TestACancelledOpenIsAborted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Open(ctx, Config{World: 1})
+	assert.ErrorIs(t, err, fabric.ErrAborted)
+	assert.ErrorIs(t, err, context.Canceled)
 }

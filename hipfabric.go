@@ -128,8 +128,8 @@ func opError(op string, c *Config, err error) error {
 	switch {
 	case errors.As(err, &cause):
 		e.Peer, e.From = cause.Peer, cause.From
-	case errors.Is(sentinelOf(err), fabric.ErrTimeout) && !errors.Is(err, fabric.ErrTimeout):
-		e.Err = &fabric.Cause{Kind: fabric.ErrTimeout, Peer: -1, From: c.Rank, Text: err.Error(), Err: err}
+	case !errors.Is(err, sentinelOf(err)):
+		e.Err = &fabric.Cause{Kind: sentinelOf(err), Peer: -1, From: c.Rank, Text: err.Error(), Err: err}
 	}
 	return e
 }

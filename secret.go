@@ -14,6 +14,10 @@ const maxSecretFile = 64 << 10
 
 // readSecret reads a group's secret from a file that only its owner may read.
 func readSecret(path string) ([]byte, error) {
+	// Before the open, which would wait for the other end of a pipe.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fabric.Invalidf("SecretFile %s is no regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fabric.Invalidf("SecretFile: %v; make one with `hipfabric keygen`, the same on every host", err)

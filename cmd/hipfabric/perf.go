@@ -74,6 +74,9 @@ func (f *perfFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if f.rawFile != "" && f.rawFile == f.jsonFile {
+		return fabric.Invalidf("--json and --raw both name %s; give each its own file", f.rawFile)
+	}
 	if cmd.Flags().Changed("ranks") && !f.asRank {
 		return f.start(cmd, plan)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +78,11 @@ func (f *planFlags) plan(cmd *cobra.Command) (measure.Plan, error) {
 	case given("kill-rank"):
 		return p, fabric.Invalidf("--kill-rank says whom --kill-after ends; give both")
 	case f.suite:
+		for _, name := range []string{"op", "sizes", "dtype", "redop", "iters", "warmup", "check", "minbytes", "maxbytes", "stepfactor"} {
+			if given(name) {
+				return p, fabric.Invalidf("--suite measures nothing and checks a fixed set; it excludes --%s", name)
+			}
+		}
 		p.Mode = measure.Suite
 	}
 	return p, nil
@@ -186,6 +192,8 @@ func perfArgs(_ *cobra.Command, args []string) error {
 	for i, arg := range args {
 		switch {
 		case i == 0 && arg == "collective":
+		case slices.Contains(names(fabric.Ops()), arg):
+			return fabric.Invalidf("%q is no subject to measure; an operation is written --op %s", arg, arg)
 		case strings.ContainsAny(arg, ".:"):
 			return fabric.Invalidf("%q is no subject to measure; an address to listen at is written --listen=%s", arg, arg)
 		default:

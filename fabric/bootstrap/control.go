@@ -143,8 +143,11 @@ func (c *Control) Recv(ctx context.Context, buf []byte) (n, from int, err error)
 }
 
 // Barrier returns when every rank has entered it. One that was ended by its context stays entered, and the next call
-// resumes it. When a rank has left that would have to enter it is ErrPeerFailed, which fails the group.
+// resumes it; one whose context had ended before enters nothing. When a rank has left that would have to enter it is ErrPeerFailed, which fails the group.
 func (c *Control) Barrier(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	select {
 	case <-c.barrier:
 	case <-ctx.Done():

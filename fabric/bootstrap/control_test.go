@@ -304,3 +304,15 @@ func TestAlone(t *testing.T) {
 	<-s.Done()
 	assert.NoError(t, s.Close(ctx))
 }
+
+func TestABarrierWhoseContextHadEndedEntersNothing(t *testing.T) {
+	s := group(t, configs(t, 2))
+	ended, cancel := context.WithCancel(testContext(t))
+	cancel()
+	for range 50 {
+		require.ErrorIs(t, s[0].Control().Barrier(ended), context.Canceled)
+	}
+	brief, done := context.WithTimeout(testContext(t), 30*ms)
+	defer done()
+	assert.ErrorIs(t, s[1].Control().Barrier(brief), context.DeadlineExceeded)
+}

@@ -130,6 +130,10 @@ func publish(path, address string) error {
 }
 
 func readPublished(path string) (string, error) {
+	// Before the open, which would wait for the other end of a pipe.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return "", fabric.Invalidf("Master file:%s is no regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,7 +39,21 @@ type Options struct {
 }
 
 // Close removes the Job's folder. It is idempotent.
-func (j *Job) Close() error { return os.RemoveAll(j.dir) }
+func (j *Job) Close() error {
+	if j.dir == "" {
+		return nil
+	}
+	// By name, the secret first: to list a folder takes a descriptor, which may be what was lacking.
+	_ = os.Remove(filepath.Join(j.dir, secretName))
+	_ = os.Remove(filepath.Join(j.dir, masterName))
+	for _, r := range j.ranks {
+		_ = os.Remove(socketPath(j.dir, r.number))
+	}
+	if err := os.Remove(j.dir); err == nil || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return os.RemoveAll(j.dir)
+}
 
 // exit is how a rank ended.
 type exit struct {

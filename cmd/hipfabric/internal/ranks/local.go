@@ -44,13 +44,13 @@ func Local(world int, argv, extra []string) (*Job, error) {
 		return nil, fmt.Errorf("make a folder for the ranks to meet in: %w", err)
 	}
 	j := &Job{dir: dir}
-	file := filepath.Join(dir, "secret")
+	file := filepath.Join(dir, secretName)
 	if err := os.WriteFile(file, secret, 0o600); err != nil {
 		return nil, fmt.Errorf("write the secret: %w", errors.Join(err, j.Close()))
 	}
 	for n := range world {
 		cmd := exec.Command(argv[0], argv[1:]...)
-		cmd.Env = slices.Concat(inherited(), extra, variables(n, world, n, "file:"+filepath.Join(dir, "master")),
+		cmd.Env = slices.Concat(inherited(), extra, variables(n, world, n, "file:"+filepath.Join(dir, masterName)),
 			[]string{launch.SecretFile + "=" + file}, statusSocket(dir, n))
 		j.ranks = append(j.ranks, &rank{number: n, prefix: prefix(n, world), cmd: cmd})
 	}
@@ -76,9 +76,19 @@ func NewSecret() ([]byte, error) {
 	return append(hex.AppendEncode(nil, raw[:]), '\n'), nil
 }
 
+// What lies in a Job's folder.
+const (
+	secretName = "secret"
+	masterName = "master"
+)
+
+func socketPath(dir string, n int) string {
+	return filepath.Join(dir, fmt.Sprintf("status-%d.sock", n))
+}
+
 // statusSocket names the socket that rank n serves its status on, where the system can bind a path of that length.
 func statusSocket(dir string, n int) []string {
-	path := filepath.Join(dir, fmt.Sprintf("status-%d.sock", n))
+	path := socketPath(dir, n)
 	if len(path) > maxSocketPath {
 		return nil
 	}
