@@ -89,7 +89,14 @@ func dialHello(c io.ReadWriter, secret []byte, h hello, heard func()) (*exchange
 		return nil, reply{}, err
 	}
 	challenge := make([]byte, challengeSize)
-	if err := readRecord(c, challenge); err != nil {
+	// The magic alone first here too: another program that answers less, and waits, is told from a silent one.
+	if err := readRecord(c, challenge[:8]); err != nil {
+		return nil, reply{}, err
+	}
+	if string(challenge[:8]) != listenerMagic {
+		return nil, reply{}, fmt.Errorf("%w: it said %q", errStranger, challenge[:8])
+	}
+	if err := readRecord(c, challenge[8:]); err != nil {
 		return nil, reply{}, err
 	}
 	if _, err := decodeChallenge(challenge); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -295,4 +296,17 @@ func TestHelloRecordsKeepTheirPlaces(t *testing.T) {
 	back, err := decodeReply(append(r.encode(), make([]byte, 32)...))
 	require.NoError(t, err)
 	assert.Equal(t, r, back)
+}
+
+func TestADialerKnowsAnotherProgramByItsFirstWords(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	go func() {
+		_, _ = io.ReadFull(far, make([]byte, helloSize))
+		_, _ = io.WriteString(far, "SSH-2.0-OpenSSH_9.2\r\n") // and waits
+	}()
+	require.NoError(t, near.SetDeadline(time.Now().Add(10*time.Second)))
+	_, _, err := dialHello(near, []byte("0123456789abcdef"), dataHello(), func() {})
+	assert.ErrorIs(t, err, errStranger)
+	assert.ErrorContains(t, err, "SSH-2.0-")
 }
