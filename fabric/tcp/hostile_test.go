@@ -191,6 +191,17 @@ func TestNoCallAllocates(t *testing.T) {
 		in, out := make([]byte, 64<<10), make([]byte, 128<<10)
 		lengths := []int{100, 200}
 		mine := lengths[1-peer]
+		blocks := []int{300, 300}
+		oneWay := func() {
+			must(c.Send(in[:20<<10], peer))
+			must(c.Recv(out[:20<<10], peer))
+		}
+		if peer == 0 {
+			oneWay = func() {
+				must(c.Recv(out[:20<<10], peer))
+				must(c.Send(in[:20<<10], peer))
+			}
+		}
 		return func() {
 			must(c.AllReduce(out[:64], in[:64], fabric.BF16, fabric.Sum))
 			must(c.AllReduce(out[:64<<10], in, fabric.F32, fabric.Max))
@@ -200,7 +211,9 @@ func TestNoCallAllocates(t *testing.T) {
 			must(c.AllGatherRows(out[:2048], in[:1024], 64))
 			must(c.Broadcast(out[:100], 0))
 			must(c.AllToAll(out[:1000], in[:1000]))
+			must(c.AllToAllV(out[:600], in[:600], blocks, blocks))
 			must(c.Exchange(out[:10], in[:10], peer))
+			oneWay()
 			must(c.SendRecv(in[:10], peer, out[:10], peer))
 			must(c.Barrier())
 		}
