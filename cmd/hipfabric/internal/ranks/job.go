@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -71,16 +70,20 @@ func (j *Job) Run(o Options) (int, error) {
 	}
 	exits := make(chan exit, len(j.ranks))
 	s := &supervisor{job: j, o: o, live: len(j.ranks)}
-	var out, err sync.Mutex
-	s.notes = &lines{mu: &err, w: o.Stderr, prefix: "hipfabric: "}
+	out, notes := &sink{w: o.Stdout}, &sink{w: o.Stderr}
+	s.notes = &lines{to: notes, prefix: "hipfabric: "}
 	for _, r := range j.ranks {
-		r.out, r.err = &lines{mu: &out, w: o.Stdout, prefix: r.prefix}, &lines{mu: &err, w: o.Stderr, prefix: r.prefix}
+		r.out, r.err = &lines{to: out, prefix: r.prefix}, &lines{to: notes, prefix: r.prefix}
 		if o.Direct && r.number == 0 {
 			r.stdout, r.stderr = o.Stdout, o.Stderr
 		}
 		go func() { exits <- r.run(o.Grace) }()
 	}
-	return s.watch(exits)
+	code, err := s.watch(exits)
+	if lost := out.failure(); lost != nil && code == 0 && err == nil {
+		err = fmt.Errorf("the ranks' output could not be written: %w", lost)
+	}
+	return code, err
 }
 
 // supervisor is the one goroutine that decides for all ranks.

@@ -11,13 +11,33 @@ const maxLine = 1 << 20
 
 // lines is one stream of a rank: it hands on whole lines, each with a prefix, so that ranks never mix within a line.
 type lines struct {
-	mu     *sync.Mutex // shared by all that write to w
-	w      io.Writer
+	to     *sink
 	prefix string
 	buf    []byte
 }
 
-// Write never fails: a rank must not end because nobody reads its output.
+// sink is where the streams of all ranks go, a line at a time. It keeps the first failure.
+type sink struct {
+	mu  sync.Mutex
+	w   io.Writer
+	err error
+}
+
+func (s *sink) write(line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.w.Write(line); s.err == nil {
+		s.err = err
+	}
+}
+
+func (s *sink) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Write never fails: a rank must not end because nobody reads its output. The Job says so at its end.
 func (l *lines) Write(p []byte) (int, error) {
 	n := len(p)
 	for {
@@ -45,9 +65,7 @@ func (l *lines) emit(rest []byte) {
 	line = append(line, rest...)
 	line = append(line, '\n')
 	l.buf = l.buf[:0]
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, _ = l.w.Write(line)
+	l.to.write(line)
 }
 
 // end hands on a last line that had no newline.

@@ -3,7 +3,6 @@ package ranks
 import (
 	"bytes"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -26,7 +25,7 @@ func TestLinesArePrefixedWhole(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			l := &lines{mu: new(sync.Mutex), w: &out, prefix: "[0] "}
+			l := &lines{to: &sink{w: &out}, prefix: "[0] "}
 			for _, w := range c.writes {
 				n, err := l.Write([]byte(w))
 				assert.NoError(t, err)

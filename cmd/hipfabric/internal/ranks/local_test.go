@@ -238,3 +238,18 @@ func TestBadWorldsAreRefused(t *testing.T) {
 	_, err := Local(1, nil, nil)
 	assert.ErrorIs(t, err, fabric.ErrInvalid)
 }
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestOutputThatIsLostIsSaid(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	j, err := Local(1, []string{"/bin/sh", "-c", "echo lost"}, nil)
+	require.NoError(t, err)
+	defer j.Close()
+	code, err := j.Run(Options{Stdout: full{}, Stderr: &output{}, Expendable: -1})
+	assert.Zero(t, code, "the rank itself ended well")
+	assert.ErrorIs(t, err, syscall.ENOSPC)
+	assert.ErrorContains(t, err, "output could not be written")
+}
