@@ -202,9 +202,9 @@ func TestEveryCallAfterAFailureGivesTheCause(t *testing.T) {
 			"control barrier": s[r].Control().Barrier(ctx),
 		}
 		if r < 2 {
-			_, errs["accept"] = s[r].Accept(ctx, 2, "host", 0)
+			_, errs["accept"] = s[r].Accept(ctx, 2, fabric.Lane{Channel: "host"})
 		} else {
-			_, errs["dial"] = s[r].Dial(ctx, 0, "host", 0)
+			_, errs["dial"] = s[r].Dial(ctx, 0, fabric.Lane{Channel: "host"})
 		}
 		for op, err := range errs {
 			var e *fabric.OpError

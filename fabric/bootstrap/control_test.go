@@ -185,7 +185,7 @@ func TestWaitsEndByCloseAndByContext(t *testing.T) {
 		"recv":       func() error { _, _, err := s[0].Control().Recv(ctx, nil); return err },
 		"barrier":    func() error { return s[0].Control().Barrier(ctx) },
 		"all-gather": func() error { _, err := s[0].AllGather(ctx, nil); return err },
-		"accept":     func() error { _, err := s[0].Accept(ctx, 1, "host", 0); return err },
+		"accept":     func() error { _, err := s[0].Accept(ctx, 1, fabric.Lane{Channel: "host"}); return err },
 	}
 	errs := make(chan error, len(waits))
 	for _, wait := range waits {
@@ -237,7 +237,10 @@ func TestWaitingForARankThatHasLeftFailsTheGroup(t *testing.T) {
 		"barrier":    func(ctx context.Context, s *Session) error { return s.Control().Barrier(ctx) },
 		"all-gather": func(ctx context.Context, s *Session) error { _, err := s.AllGather(ctx, nil); return err },
 		"send":       func(ctx context.Context, s *Session) error { return s.Control().Send(ctx, 2, nil) },
-		"accept":     func(ctx context.Context, s *Session) error { _, err := s.Accept(ctx, 2, "host", 0); return err },
+		"accept": func(ctx context.Context, s *Session) error {
+			_, err := s.Accept(ctx, 2, fabric.Lane{Channel: "host"})
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := testContext(t)
@@ -255,7 +258,10 @@ func TestWaitingForARankThatHasLeftFailsTheGroup(t *testing.T) {
 func TestNothingReachesAnybodyOnceRank0HasLeft(t *testing.T) {
 	for name, wait := range map[string]func(ctx context.Context, s *Session) error{
 		"send": func(ctx context.Context, s *Session) error { return s.Control().Send(ctx, 2, nil) },
-		"dial": func(ctx context.Context, s *Session) error { _, err := s.Dial(ctx, 0, "host", 0); return err },
+		"dial": func(ctx context.Context, s *Session) error {
+			_, err := s.Dial(ctx, 0, fabric.Lane{Channel: "host"})
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := testContext(t)

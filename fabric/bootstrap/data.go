@@ -15,32 +15,35 @@ import (
 // maxParked bounds the proven data connections that nobody has asked for yet, a rank.
 const maxParked = 16
 
-// lane names one data connection.
+// lane names one data connection of this rank.
 type lane struct {
-	peer    int
-	channel string
-	lane    int
+	peer int
+	fabric.Lane
 }
 
 type parked struct{ conn *net.TCPConn }
 
-func (s *Session) laneOf(op string, peer int, channel string, n int) (lane, error) {
+func (s *Session) laneOf(op string, peer int, l fabric.Lane) (lane, error) {
 	switch {
 	case peer < 0 || peer >= s.cfg.World || peer == s.cfg.Rank:
 		return lane{}, s.opError(op, fabric.Invalidf("peer is %d; another rank of 0 to %d is needed", peer, s.cfg.World-1))
-	case channel == "" || len(channel) > channelSize:
-		return lane{}, s.opError(op, fabric.Invalidf("channel is %q; 1 to %d bytes are needed", channel, channelSize))
-	case n < 0 || n > 0xffff:
-		return lane{}, s.opError(op, fabric.Invalidf("lane is %d; 0 to 65535 is needed", n))
+	case l.Channel == "" || len(l.Channel) > channelSize:
+		return lane{}, s.opError(op, fabric.Invalidf("channel is %q; 1 to %d bytes are needed", l.Channel, channelSize))
+	case l.Index < 0 || l.Index > 0xffff:
+		return lane{}, s.opError(op, fabric.Invalidf("lane is %d; 0 to 65535 is needed", l.Index))
+	case l.Generation < 0 || l.Generation > 0xffff:
+		return lane{}, s.opError(op, fabric.Invalidf("generation is %d; 0 to 65535 is needed", l.Generation))
+	case l.Rail < 0 || l.Rail >= len(s.Rails(peer)):
+		return lane{}, s.opError(op, fabric.Invalidf("rail is %d; rank %d is reached by rails 0 to %d", l.Rail, peer, len(s.Rails(peer))-1))
 	}
-	return lane{peer, channel, n}, nil
+	return lane{peer, l}, nil
 }
 
 // Dial opens an authenticated data connection to a lower rank, which must Accept the same channel and lane. It retries
 // until ctx ends, and ends by the group's failure, by Close (ErrClosed) or, at once, by ErrUnauthorized; ErrPeerFailed,
 // which fails the group, when the rank has left. The caller owns the connection, whose socket has the options of data.
-func (s *Session) Dial(ctx context.Context, peer int, channel string, n int) (*net.TCPConn, error) {
-	to, err := s.laneOf("dial", peer, channel, n)
+func (s *Session) Dial(ctx context.Context, peer int, l fabric.Lane) (*net.TCPConn, error) {
+	to, err := s.laneOf("dial", peer, l)
 	if err == nil && peer > s.cfg.Rank {
 		err = s.opError("dial", fabric.Invalidf("peer is %d: rank %d accepts from higher ranks and dials lower ones", peer, s.cfg.Rank))
 	}
@@ -50,8 +53,9 @@ func (s *Session) Dial(ctx context.Context, peer int, channel string, n int) (*n
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
-	h := hello{version: s.cfg.version, role: roleData, rank: uint16(s.cfg.Rank), peer: uint16(peer), lane: uint16(n), session: s.ID(), group: s.group}
-	copy(h.channel[:], channel)
+	h := hello{version: s.cfg.version, role: roleData, rank: uint16(s.cfg.Rank), peer: uint16(peer), lane: uint16(l.Index), generation: uint16(l.Generation), rail: uint8(l.Rail),
+		session: s.ID(), group: s.group}
+	copy(h.channel[:], l.Channel)
 	began, wait := time.Now(), firstPause
 	var seen sighting
 	for {
@@ -111,6 +115,11 @@ func (s *Session) dataSocket(c *net.TCPConn) error {
 	return errors.Join(c.SetDeadline(time.Time{}), sock.Tune(c, sock.Data))
 }
 
+// Rails are the ways to a peer, in the order on which both ends agree; the first is the one on which the ranks met.
+func (s *Session) Rails(peer int) []fabric.Rail {
+	return []fabric.Rail{{SameHost: s.places[peer].net == s.places[s.cfg.Rank].net}}
+}
+
 // dataAddresses is where a lower rank listens: for rank 0 first the address at which it was reached.
 func (s *Session) dataAddresses(peer int) []netip.AddrPort {
 	listed := s.places[peer].listen
@@ -139,8 +148,8 @@ func (s *Session) dataAddresses(peer int) []netip.AddrPort {
 // Accept waits for the data connection that a higher rank dials for this channel and lane. It ends by ctx, by the
 // group's failure or by Close (ErrClosed); ErrPeerFailed, which fails the group, when the rank has left. The caller owns
 // the connection, whose socket has the options of data.
-func (s *Session) Accept(ctx context.Context, peer int, channel string, n int) (*net.TCPConn, error) {
-	from, err := s.laneOf("accept", peer, channel, n)
+func (s *Session) Accept(ctx context.Context, peer int, l fabric.Lane) (*net.TCPConn, error) {
+	from, err := s.laneOf("accept", peer, l)
 	if err == nil && peer < s.cfg.Rank {
 		err = s.opError("accept", fabric.Invalidf("peer is %d: rank %d accepts from higher ranks and dials lower ones", peer, s.cfg.Rank))
 	}
@@ -177,7 +186,7 @@ func (s *Session) park(c *net.TCPConn, h hello) error {
 	for n > 0 && h.channel[n-1] == 0 {
 		n--
 	}
-	k := lane{int(h.rank), string(h.channel[:n]), int(h.lane)}
+	k := lane{int(h.rank), fabric.Lane{Channel: string(h.channel[:n]), Index: int(h.lane), Rail: int(h.rail), Generation: int(h.generation)}}
 	if k.peer <= s.cfg.Rank || k.peer >= s.cfg.World {
 		return fmt.Errorf("rank %d dials rank %d, which accepts from %d to %d", k.peer, s.cfg.Rank, s.cfg.Rank+1, s.cfg.World-1)
 	}

@@ -25,10 +25,10 @@ func TestDataConnectionsMeetInAnyOrder(t *testing.T) {
 	}
 	open := func(r, p int, channel string, lane int) end {
 		if p < r {
-			c, err := s[r].Dial(ctx, p, channel, lane)
+			c, err := s[r].Dial(ctx, p, fabric.Lane{Channel: channel, Index: lane})
 			return end{c, err}
 		}
-		c, err := s[r].Accept(ctx, p, channel, lane)
+		c, err := s[r].Accept(ctx, p, fabric.Lane{Channel: channel, Index: lane})
 		return end{c, err}
 	}
 	each(world*world*4, func(i int) {
@@ -57,13 +57,13 @@ func TestBadLanesAreRefusedByName(t *testing.T) {
 	ctx := testContext(t)
 	s := group(t, configs(t, 3))
 	for text, call := range map[string]func() (*net.TCPConn, error){
-		"peer is 2: rank 1 accepts from higher": func() (*net.TCPConn, error) { return s[1].Dial(ctx, 2, "host", 0) },
-		"peer is 0: rank 1 accepts from higher": func() (*net.TCPConn, error) { return s[1].Accept(ctx, 0, "host", 0) },
-		"peer is 1; another rank":               func() (*net.TCPConn, error) { return s[1].Dial(ctx, 1, "host", 0) },
-		"peer is 3; another rank":               func() (*net.TCPConn, error) { return s[1].Accept(ctx, 3, "host", 0) },
-		`channel is ""`:                         func() (*net.TCPConn, error) { return s[1].Dial(ctx, 0, "", 0) },
-		"1 to 16 bytes":                         func() (*net.TCPConn, error) { return s[1].Dial(ctx, 0, "seventeen bytes..", 0) },
-		"lane is -1":                            func() (*net.TCPConn, error) { return s[1].Dial(ctx, 0, "host", -1) },
+		"peer is 2: rank 1 accepts from higher": func() (*net.TCPConn, error) { return s[1].Dial(ctx, 2, fabric.Lane{Channel: "host"}) },
+		"peer is 0: rank 1 accepts from higher": func() (*net.TCPConn, error) { return s[1].Accept(ctx, 0, fabric.Lane{Channel: "host"}) },
+		"peer is 1; another rank":               func() (*net.TCPConn, error) { return s[1].Dial(ctx, 1, fabric.Lane{Channel: "host"}) },
+		"peer is 3; another rank":               func() (*net.TCPConn, error) { return s[1].Accept(ctx, 3, fabric.Lane{Channel: "host"}) },
+		`channel is ""`:                         func() (*net.TCPConn, error) { return s[1].Dial(ctx, 0, fabric.Lane{Channel: ""}) },
+		"1 to 16 bytes":                         func() (*net.TCPConn, error) { return s[1].Dial(ctx, 0, fabric.Lane{Channel: "seventeen bytes.."}) },
+		"lane is -1":                            func() (*net.TCPConn, error) { return s[1].Dial(ctx, 0, fabric.Lane{Channel: "host", Index: -1}) },
 	} {
 		_, err := call()
 		assert.ErrorIs(t, err, fabric.ErrInvalid)
@@ -75,7 +75,7 @@ func TestDialAndAcceptNameWhomTheyWaitedFor(t *testing.T) {
 	s := group(t, configs(t, 2))
 	brief, cancel := context.WithTimeout(testContext(t), 50*ms)
 	defer cancel()
-	_, err := s[0].Accept(brief, 1, "host", 0)
+	_, err := s[0].Accept(brief, 1, fabric.Lane{Channel: "host"})
 	var op *fabric.OpError
 	require.ErrorAs(t, err, &op)
 	assert.Equal(t, []any{"accept", 0, 1}, []any{op.Op, op.Rank, op.Peer})
@@ -84,7 +84,7 @@ func TestDialAndAcceptNameWhomTheyWaitedFor(t *testing.T) {
 	s[0].listener.close()
 	brief, cancel = context.WithTimeout(testContext(t), 50*ms)
 	defer cancel()
-	_, err = s[1].Dial(brief, 0, "host", 0)
+	_, err = s[1].Dial(brief, 0, fabric.Lane{Channel: "host"})
 	require.ErrorAs(t, err, &op)
 	assert.Equal(t, []any{"dial", 1, 0}, []any{op.Op, op.Rank, op.Peer})
 	assert.ErrorIs(t, err, fabric.ErrTimeout)
@@ -108,13 +108,13 @@ func TestAStaleSessionCannotDial(t *testing.T) {
 func TestADialersRetryReplacesWhatItGaveUp(t *testing.T) {
 	ctx := testContext(t)
 	s := group(t, configs(t, 2))
-	first, err := s[1].Dial(ctx, 0, "host", 0)
+	first, err := s[1].Dial(ctx, 0, fabric.Lane{Channel: "host"})
 	require.NoError(t, err)
 	first.Close()
-	second, err := s[1].Dial(ctx, 0, "host", 0)
+	second, err := s[1].Dial(ctx, 0, fabric.Lane{Channel: "host"})
 	require.NoError(t, err)
 	defer second.Close()
-	c, err := s[0].Accept(ctx, 1, "host", 0)
+	c, err := s[0].Accept(ctx, 1, fabric.Lane{Channel: "host"})
 	require.NoError(t, err)
 	defer c.Close()
 	_, err = second.Write([]byte("x"))
@@ -126,13 +126,13 @@ func TestADialersRetryReplacesWhatItGaveUp(t *testing.T) {
 func TestAConnectionThatItsDialerGaveUpIsNotHandedOver(t *testing.T) {
 	ctx := testContext(t)
 	s := group(t, configs(t, 2))
-	first, err := s[1].Dial(ctx, 0, "host", 0)
+	first, err := s[1].Dial(ctx, 0, fabric.Lane{Channel: "host"})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return s[0].parkedCount() == 1 }, patience, ms)
 	first.Close()
 	brief, cancel := context.WithTimeout(ctx, 50*ms)
 	defer cancel()
-	_, err = s[0].Accept(brief, 1, "host", 0)
+	_, err = s[0].Accept(brief, 1, fabric.Lane{Channel: "host"})
 	assert.ErrorIs(t, err, fabric.ErrTimeout)
 }
 
@@ -155,7 +155,7 @@ func TestParkedConnectionsAreBounded(t *testing.T) {
 	var last *net.TCPConn
 	for lane := range maxParked*2 + 1 {
 		require.Eventually(t, func() bool { return s[0].parkedCount() == lane }, patience, ms)
-		c, err := s[1].Dial(ctx, 0, "host", lane)
+		c, err := s[1].Dial(ctx, 0, fabric.Lane{Channel: "host", Index: lane})
 		require.NoError(t, err)
 		defer c.Close()
 		last = c

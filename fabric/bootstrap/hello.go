@@ -37,7 +37,9 @@ type hello struct {
 	version    uint16
 	role       role
 	rank, peer uint16 // the dialer's and the listener's
-	lane       uint16
+	lane       uint16 // data only, as all that follows but the nonce and the group
+	generation uint16
+	rail       uint8
 	channel    [channelSize]byte // data only; zero-padded name
 	nonce      [nonceSize]byte
 	session    [sessionSize]byte // data only
@@ -52,6 +54,8 @@ func (h *hello) encode() []byte {
 	binary.LittleEndian.PutUint16(b[12:], h.rank)
 	binary.LittleEndian.PutUint16(b[14:], h.peer)
 	binary.LittleEndian.PutUint16(b[16:], h.lane)
+	binary.LittleEndian.PutUint16(b[18:], h.generation)
+	b[11] = h.rail
 	copy(b[20:], h.channel[:])
 	copy(b[36:], h.nonce[:])
 	copy(b[68:], h.session[:])
@@ -72,6 +76,8 @@ func decodeHello(b []byte) (hello, error) {
 	h.rank = binary.LittleEndian.Uint16(b[12:])
 	h.peer = binary.LittleEndian.Uint16(b[14:])
 	h.lane = binary.LittleEndian.Uint16(b[16:])
+	h.generation = binary.LittleEndian.Uint16(b[18:])
+	h.rail = b[11]
 	copy(h.channel[:], b[20:])
 	copy(h.nonce[:], b[36:])
 	copy(h.session[:], b[68:])
@@ -84,12 +90,14 @@ func (h *hello) binding() []byte {
 	if h.role != roleData {
 		return nil
 	}
-	b := make([]byte, 0, sessionSize+sha256.Size+6+channelSize)
+	b := make([]byte, 0, sessionSize+sha256.Size+9+channelSize)
 	b = append(b, h.session[:]...)
 	b = append(b, h.group[:]...)
 	b = binary.LittleEndian.AppendUint16(b, h.rank)
 	b = binary.LittleEndian.AppendUint16(b, h.peer)
 	b = binary.LittleEndian.AppendUint16(b, h.lane)
+	b = binary.LittleEndian.AppendUint16(b, h.generation)
+	b = append(b, h.rail)
 	return append(b, h.channel[:]...)
 }
 

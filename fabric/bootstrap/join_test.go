@@ -70,7 +70,7 @@ func TestManyRanksOpenTheirMesh(t *testing.T) {
 			if p < r {
 				open = s[r].Dial
 			}
-			c, err := open(ctx, p, "host", 0)
+			c, err := open(ctx, p, fabric.Lane{Channel: "host"})
 			if assert.NoError(t, err) {
 				t.Cleanup(func() { c.Close() })
 			}

@@ -42,7 +42,7 @@ func TestOpenAndCloseLeaveNothingBehind(t *testing.T) {
 		case 2:
 			kill(s[i/4%2])
 		case 3:
-			c, err := s[1].Dial(ctx, 0, "host", 0) // parked, and never asked for
+			c, err := s[1].Dial(ctx, 0, fabric.Lane{Channel: "host"}) // parked, and never asked for
 			require.NoError(t, err)
 			c.Close()
 		}

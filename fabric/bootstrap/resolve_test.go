@@ -110,13 +110,13 @@ func TestNamesAndIPv6Reach(t *testing.T) {
 			s := group(t, withMaster(configs(t, 3), net.JoinHostPort(host, port)))
 			each(2, func(i int) {
 				if i == 0 {
-					c, err := s[2].Dial(ctx, 1, "host", 0)
+					c, err := s[2].Dial(ctx, 1, fabric.Lane{Channel: "host"})
 					if assert.NoError(t, err) {
 						t.Cleanup(func() { c.Close() })
 					}
 					return
 				}
-				c, err := s[1].Accept(ctx, 2, "host", 0)
+				c, err := s[1].Accept(ctx, 2, fabric.Lane{Channel: "host"})
 				if assert.NoError(t, err) {
 					c.Close()
 				}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -36,8 +37,8 @@ func TestBothEndsOfADataConnectionAreTuned(t *testing.T) {
 	s := group(t, configs(t, 2))
 	each(2, func(r int) {
 		open := []func() (*net.TCPConn, error){
-			func() (*net.TCPConn, error) { return s[0].Accept(ctx, 1, "host", 0) },
-			func() (*net.TCPConn, error) { return s[1].Dial(ctx, 0, "host", 0) },
+			func() (*net.TCPConn, error) { return s[0].Accept(ctx, 1, fabric.Lane{Channel: "host"}) },
+			func() (*net.TCPConn, error) { return s[1].Dial(ctx, 0, fabric.Lane{Channel: "host"}) },
 		}[r]
 		c, err := open()
 		if !assert.NoError(t, err, "rank %d", r) {

@@ -352,8 +352,8 @@ func TestAFloodOfSilenceLeavesARunningGroupAlone(t *testing.T) {
 	})
 	each(2, func(i int) { // the mesh can still be opened
 		c, err := []func() (*net.TCPConn, error){
-			func() (*net.TCPConn, error) { return s[1].Accept(ctx, 2, "host", 0) },
-			func() (*net.TCPConn, error) { return s[2].Dial(ctx, 1, "host", 0) },
+			func() (*net.TCPConn, error) { return s[1].Accept(ctx, 2, fabric.Lane{Channel: "host"}) },
+			func() (*net.TCPConn, error) { return s[2].Dial(ctx, 1, fabric.Lane{Channel: "host"}) },
 		}[i]()
 		if assert.NoError(t, err) {
 			t.Cleanup(func() { c.Close() })

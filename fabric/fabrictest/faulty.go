@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
 )
 
 // Mesh is what a socket path takes its connections from: tcp.Mesh, declared here so that this package needs no path.
@@ -15,8 +17,10 @@ type Mesh interface {
 	Rank() int
 	World() int
 	ID() [16]byte
-	Dial(ctx context.Context, peer int, channel string, lane int) (*net.TCPConn, error)
-	Accept(ctx context.Context, peer int, channel string, lane int) (*net.TCPConn, error)
+	Rails(peer int) []fabric.Rail
+	Dial(ctx context.Context, peer int, lane fabric.Lane) (*net.TCPConn, error)
+	Accept(ctx context.Context, peer int, lane fabric.Lane) (*net.TCPConn, error)
+	AllGather(ctx context.Context, blob []byte) ([][]byte, error)
 }
 
 // FaultKind is what happens to a direction of a connection.
@@ -73,8 +77,8 @@ func Faulty(m Mesh, plan ...Fault) *FaultyMesh {
 }
 
 // Dial connects as the Mesh does, and hands out the near end of a proxy on loopback.
-func (f *FaultyMesh) Dial(ctx context.Context, peer int, channel string, lane int) (*net.TCPConn, error) {
-	far, err := f.Mesh.Dial(ctx, peer, channel, lane)
+func (f *FaultyMesh) Dial(ctx context.Context, peer int, lane fabric.Lane) (*net.TCPConn, error) {
+	far, err := f.Mesh.Dial(ctx, peer, lane)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/fabrictest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,7 @@ func (w wire) Rank() int    { return 1 }
 func (w wire) World() int   { return 2 }
 func (w wire) ID() [16]byte { return [16]byte{} }
 
-func (w wire) Dial(ctx context.Context, _ int, _ string, _ int) (*net.TCPConn, error) {
+func (w wire) Dial(ctx context.Context, _ int, _ fabric.Lane) (*net.TCPConn, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -37,15 +38,18 @@ func (w wire) Dial(ctx context.Context, _ int, _ string, _ int) (*net.TCPConn, e
 	return c.(*net.TCPConn), nil
 }
 
-func (w wire) Accept(context.Context, int, string, int) (*net.TCPConn, error) { return <-w.far, nil }
+func (w wire) Accept(context.Context, int, fabric.Lane) (*net.TCPConn, error) { return <-w.far, nil }
+func (w wire) Rails(int) []fabric.Rail                                        { return []fabric.Rail{{SameHost: true}} }
+
+func (w wire) AllGather(context.Context, []byte) ([][]byte, error) { return make([][]byte, 2), nil }
 
 // ends gives both ends of a connection through plan.
 func ends(t *testing.T, plan ...fabrictest.Fault) (near, far *net.TCPConn) {
 	t.Helper()
 	m := fabrictest.Faulty(wire{make(chan *net.TCPConn, 1)}, plan...)
-	near, err := m.Dial(t.Context(), 0, "host", 0)
+	near, err := m.Dial(t.Context(), 0, fabric.Lane{Channel: "host"})
 	require.NoError(t, err)
-	far, err = m.Accept(t.Context(), 0, "host", 0)
+	far, err = m.Accept(t.Context(), 0, fabric.Lane{Channel: "host"})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		near.Close()

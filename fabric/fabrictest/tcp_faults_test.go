@@ -24,7 +24,7 @@ type accepting struct{ wire }
 
 func (accepting) Rank() int { return 0 }
 
-func (accepting) Dial(context.Context, int, string, int) (*net.TCPConn, error) {
+func (accepting) Dial(context.Context, int, fabric.Lane) (*net.TCPConn, error) {
 	return nil, errors.New("rank 0 accepts")
 }
 

@@ -25,7 +25,7 @@ func against(t *testing.T, c Config) (*fabric.Collective, *net.TCPConn) {
 	var err error
 	var wg sync.WaitGroup
 	wg.Go(func() { tr, err = Open(context.Background(), meshes[0], c) })
-	peer, dialErr := meshes[1].Dial(context.Background(), 0, "host", 0)
+	peer, dialErr := meshes[1].Dial(context.Background(), 0, fabric.Lane{Channel: "host"})
 	require.NoError(t, dialErr)
 	wg.Wait()
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestAFailedOpenClosesWhatItOpened(t *testing.T) {
 	meshes := localMeshes(t, 3)
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	peer, err := meshes[2].Dial(context.Background(), 0, "host", 0)
+	peer, err := meshes[2].Dial(context.Background(), 0, fabric.Lane{Channel: "host"})
 	require.NoError(t, err)
 	defer peer.Close()
 	_, err = Open(ctx, meshes[0], Config{}) // rank 1 never comes

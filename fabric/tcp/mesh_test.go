@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hipfabric/hipfabric/fabric"
 )
 
 // localMesh is a Mesh without secrets: enough to test the transport alone.
@@ -39,6 +41,12 @@ func (m *localMesh) Rank() int    { return m.rank }
 func (m *localMesh) World() int   { return m.world }
 func (m *localMesh) ID() [16]byte { return [16]byte{1, 2, 3} }
 
+func (m *localMesh) Rails(int) []fabric.Rail { return []fabric.Rail{{SameHost: true}} }
+
+func (m *localMesh) AllGather(context.Context, []byte) ([][]byte, error) {
+	return make([][]byte, m.world), nil
+}
+
 func (m *localMesh) serve() {
 	for {
 		c, err := m.listener.Accept()
@@ -64,18 +72,18 @@ func (m *localMesh) slot(peer, lane int) chan *net.TCPConn {
 	return m.waiting[key]
 }
 
-func (m *localMesh) Dial(ctx context.Context, peer int, _ string, lane int) (*net.TCPConn, error) {
+func (m *localMesh) Dial(ctx context.Context, peer int, lane fabric.Lane) (*net.TCPConn, error) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", m.addrs[peer])
 	if err != nil {
 		return nil, err
 	}
-	_, err = c.Write([]byte{byte(m.rank), byte(lane)})
+	_, err = c.Write([]byte{byte(m.rank), byte(lane.Index)})
 	return c.(*net.TCPConn), err
 }
 
-func (m *localMesh) Accept(ctx context.Context, peer int, _ string, lane int) (*net.TCPConn, error) {
+func (m *localMesh) Accept(ctx context.Context, peer int, lane fabric.Lane) (*net.TCPConn, error) {
 	select {
-	case c := <-m.slot(peer, lane):
+	case c := <-m.slot(peer, lane.Index):
 		return c, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()

@@ -33,9 +33,13 @@ type Mesh interface {
 	Rank() int
 	World() int
 	ID() [16]byte // the session
+	// Rails are the ways to a peer, at least one, in the same order at both ends.
+	Rails(peer int) []fabric.Rail
 	// Dial connects to a lower rank, Accept hands over the connection of a higher one.
-	Dial(ctx context.Context, peer int, channel string, lane int) (*net.TCPConn, error)
-	Accept(ctx context.Context, peer int, channel string, lane int) (*net.TCPConn, error)
+	Dial(ctx context.Context, peer int, lane fabric.Lane) (*net.TCPConn, error)
+	Accept(ctx context.Context, peer int, lane fabric.Lane) (*net.TCPConn, error)
+	// AllGather gives every rank's few bytes on every rank.
+	AllGather(ctx context.Context, blob []byte) ([][]byte, error)
 }
 
 // Config says how a Transport moves bytes. All ranks of a group need the same Group, Channel, EagerBytes,
@@ -140,7 +144,7 @@ func connect(ctx context.Context, m Mesh, channel string) ([]*net.TCPConn, error
 			if p < m.Rank() {
 				open = m.Dial
 			}
-			if sockets[p], errs[p] = open(ctx, p, channel, 0); errs[p] != nil {
+			if sockets[p], errs[p] = open(ctx, p, fabric.Lane{Channel: channel}); errs[p] != nil {
 				cancel()
 			}
 		})
