@@ -186,19 +186,3 @@ func TestCombineDoesNotAllocate(t *testing.T) {
 		assert.Zero(t, testing.AllocsPerRun(10, func() { Combine(out, ins, dt, op) }), "%v %v", dt, op)
 	}
 }
-
-func BenchmarkCombine(b *testing.B) {
-	for dt, op := range pairs {
-		if op != fabric.Sum {
-			continue
-		}
-		b.Run(dt.String(), func(b *testing.B) {
-			ins := [][]byte{noise(1<<20, 1), noise(1<<20, 2)}
-			out := make([]byte, 1<<20)
-			b.SetBytes(1 << 20)
-			for b.Loop() {
-				Combine(out, ins, dt, op)
-			}
-		})
-	}
-}
