@@ -72,6 +72,16 @@ bench: build ## ours beside the floor program, Open MPI and iperf3, where instal
 test-fresh: ## build and run it as a stranger would, in a bare Debian root (needs root)
 	build/fresh.sh
 
+.PHONY: shell-rxe
+shell-rxe: ## a shell, or COMMAND, in a throw-away machine with netem and soft RoCE (Debian)
+	@build/setup.sh shell-rxe
+	@if [ -n "$$COMMAND" ]; then build/rxe-vm/run.sh bash -c "$$COMMAND"; else build/rxe-vm/run.sh; fi
+
+.PHONY: test-rxe
+test-rxe: build ## the tests that need that machine, in it
+	@build/setup.sh test-rxe
+	build/rxe-vm/test.sh
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin .cache

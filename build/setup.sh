@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks that what a make target needs is here: Go new enough for go.mod, and packages. Installs missing packages through apt when
 # root, under CI=true or with SETUP=1; otherwise prints the one command that installs them and exits 1.
-# usage: build/setup.sh demo|test|lint|fresh
+# usage: build/setup.sh demo|test|lint|fresh|shell-rxe|test-rxe
 set -eu
 cd "$(dirname "$0")/.."
 purpose=${1:-test}
@@ -38,12 +38,30 @@ lacks() {
     apt="$apt $1" dnf="$dnf $2" pacman="$pacman $3"
 }
 
+debian() { apt="$apt $1"; }
+
 have() {
     command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ]
 }
 
 compiles() {
     echo '#include <stdlib.h>' | gcc -x c -c -o /dev/null - >/dev/null 2>&1
+}
+
+# What build/rxe-vm takes its kernel and its programs from: Debian's packages, on x86-64.
+machine() {
+    if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-deb >/dev/null 2>&1 || [ "$(uname -sm)" != "Linux x86_64" ]; then
+        echo "setup: make $purpose needs Debian on x86-64 (apt-get and dpkg-deb): its kernel is Debian's" >&2
+        exit 1
+    fi
+    have qemu-system-x86_64 || debian qemu-system-x86
+    have busybox || debian busybox-static
+    have cpio || debian cpio
+    have depmod || debian kmod
+    have xz || debian xz-utils
+    have ip || debian iproute2
+    have ibv_rc_pingpong || debian ibverbs-utils
+    [ -e /etc/libibverbs.d/rxe.driver ] || debian ibverbs-providers
 }
 
 required() {
@@ -58,8 +76,9 @@ required() {
         have debootstrap || lacks debootstrap debootstrap debootstrap
         have buildah || lacks buildah buildah buildah
         ;;
+    shell-rxe | test-rxe) machine ;;
     *)
-        echo "usage: build/setup.sh demo|test|lint|fresh" >&2
+        echo "usage: build/setup.sh demo|test|lint|fresh|shell-rxe|test-rxe" >&2
         exit 2
         ;;
     esac
