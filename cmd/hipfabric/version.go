@@ -10,7 +10,7 @@ import (
 )
 
 // wireVersion is that of fabric/bootstrap's hello.
-const wireVersion = 1
+const wireVersion = 2
 
 // build is what is known about this binary.
 type build struct {

@@ -14,7 +14,7 @@ import (
 func TestVersionSaysWhatRanksMustShare(t *testing.T) {
 	code, out, _ := command("version")
 	require.Equal(t, exitOK, code)
-	for _, want := range []string{"hipfabric ", "commit", runtime.Version(), "wire      1"} {
+	for _, want := range []string{"hipfabric ", "commit", runtime.Version(), "wire      2"} {
 		assert.Contains(t, out, want)
 	}
 	code, out, _ = command("version", "--json")

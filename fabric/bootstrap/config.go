@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/rail"
 )
 
 // The defaults and bounds of Config.
@@ -22,11 +23,11 @@ const (
 	maxName     = 64 // bytes of a group's or setting's name
 	maxValue    = 256
 	maxSettings = 64
-	maxListen   = 8
+	maxListen   = 16 // addresses of a rank, those of its rails included
 	filePrefix  = "file:"
 )
 
-// Config is what Join needs. All ranks give the same values but for Rank, Listen and Logger.
+// Config is what Join needs. All ranks give the same values but for Rank, Listen, Rails and Logger.
 type Config struct {
 	Group       string // its name, at most 64 bytes; "" is fabric.DefaultGroup
 	Rank, World int    // 0 <= Rank < World <= fabric.MaxWorld
@@ -37,6 +38,11 @@ type Config struct {
 	// Listen are the addresses that this rank binds, port 0 for any. Default: for rank 0 Master's, for the others the
 	// local address of the connection that reached rank 0. Never all addresses.
 	Listen []string
+	// Rails choose the addresses that may be further ways between hosts: prefix of interfaces' names (eth), =exact
+	// (=eth1) or CIDR (10.0.0.0/8), each with ^ before it to exclude. Default: every subnet that both ends of a pair
+	// share, but for loopback, link-local, bridges, tunnels and the interfaces of containers, which only their name
+	// includes. They may differ between ranks. Beyond loopback, and without Listen, a rank listens on all of them.
+	Rails []string
 
 	Secret   []byte // at least 16 bytes, the same on all ranks; none means loopback only
 	Insecure bool   // no secret beyond loopback: anyone who reaches the port can join
@@ -51,6 +57,7 @@ type Config struct {
 
 	version uint16                                                       // of the wire; tests set another
 	lookup  func(ctx context.Context, host string) ([]netip.Addr, error) // nil is the system's resolver
+	list    func() ([]rail.Interface, error)                             // nil asks the system
 }
 
 // Setting is a named value that all ranks must share.
@@ -76,6 +83,9 @@ func (c *Config) Validate() error {
 		return err
 	}
 	if err := d.validateAddresses(); err != nil {
+		return err
+	}
+	if _, err := rail.Parse("Rails", d.Rails); err != nil {
 		return err
 	}
 	return validateSettings(d.Settings)
@@ -177,6 +187,9 @@ func (c *Config) withDefaults() Config {
 	}
 	if d.lookup == nil {
 		d.lookup = lookup
+	}
+	if d.list == nil {
+		d.list = rail.List
 	}
 	if d.version == 0 {
 		d.version = wireVersion

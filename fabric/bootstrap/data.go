@@ -13,7 +13,7 @@ import (
 )
 
 // maxParked bounds the proven data connections that nobody has asked for yet, a rank.
-const maxParked = 16
+const maxParked = 64
 
 // lane names one data connection of this rank.
 type lane struct {
@@ -42,6 +42,8 @@ func (s *Session) laneOf(op string, peer int, l fabric.Lane) (lane, error) {
 // Dial opens an authenticated data connection to a lower rank, which must Accept the same channel and lane. It retries
 // until ctx ends, and ends by the group's failure, by Close (ErrClosed) or, at once, by ErrUnauthorized; ErrPeerFailed,
 // which fails the group, when the rank has left. The caller owns the connection, whose socket has the options of data.
+// A rail above 0 is dialled on its own interface alone; when ctx's deadline ends that, finding out why may take up to
+// probeTime more, and the error says what is seen: no link, or crossed cables.
 func (s *Session) Dial(ctx context.Context, peer int, l fabric.Lane) (*net.TCPConn, error) {
 	to, err := s.laneOf("dial", peer, l)
 	if err == nil && peer > s.cfg.Rank {
@@ -59,8 +61,9 @@ func (s *Session) Dial(ctx context.Context, peer int, l fabric.Lane) (*net.TCPCo
 	began, wait := time.Now(), firstPause
 	var seen sighting
 	for {
-		for _, a := range s.dataAddresses(to.peer) {
-			c, err := s.dialData(ctx, a, h)
+		d, addresses := s.wayTo(to)
+		for _, a := range addresses {
+			c, err := s.dialData(ctx, d, a, h)
 			if err == nil {
 				return c, nil
 			}
@@ -75,7 +78,7 @@ func (s *Session) Dial(ctx context.Context, peer int, l fabric.Lane) (*net.TCPCo
 			return nil, s.opError("dial", s.Report(leftCause(peer)))
 		}
 		if wait = backOff(ctx, wait); ctx.Err() != nil {
-			return nil, s.dialEnded(ctx, peer, fmt.Sprintf("no data connection to rank %d in %v; %v", peer, time.Since(began).Round(time.Millisecond), &seen))
+			return nil, s.dialEnded(ctx, peer, fmt.Sprintf("no data connection to rank %d%s in %v; %v%s", peer, s.onRail(to), time.Since(began).Round(time.Millisecond), &seen, s.why(ctx, to)))
 		}
 	}
 }
@@ -95,8 +98,8 @@ func (s *Session) dialEnded(ctx context.Context, peer int, text string) error {
 	return s.opError("dial", endedBy(ctx, peer, s.cfg.Rank, text))
 }
 
-func (s *Session) dialData(ctx context.Context, a netip.AddrPort, h hello) (*net.TCPConn, error) {
-	c, _, r, err := s.dial(ctx, a, h)
+func (s *Session) dialData(ctx context.Context, d net.Dialer, a netip.AddrPort, h hello) (*net.TCPConn, error) {
+	c, _, r, err := s.dialBy(ctx, d, a, h)
 	if err != nil {
 		return nil, err
 	}
@@ -115,37 +118,7 @@ func (s *Session) dataSocket(c *net.TCPConn) error {
 	return errors.Join(c.SetDeadline(time.Time{}), sock.Tune(c, sock.Data))
 }
 
-// Rails are the ways to a peer, in the order on which both ends agree; the first is the one on which the ranks met.
-func (s *Session) Rails(peer int) []fabric.Rail {
-	return []fabric.Rail{{SameHost: s.places[peer].net == s.places[s.cfg.Rank].net}}
-}
-
-// dataAddresses is where a lower rank listens: for rank 0 first the address at which it was reached.
-func (s *Session) dataAddresses(peer int) []netip.AddrPort {
-	listed := s.places[peer].listen
-	if peer == 0 {
-		listed = append([]string{s.reached}, listed...)
-	}
-	var addresses []netip.AddrPort
-	seen := map[netip.AddrPort]bool{}
-	for _, text := range listed {
-		a, err := netip.ParseAddrPort(text)
-		if err != nil {
-			continue
-		}
-		if a.Addr().IsLinkLocalUnicast() && a.Addr().Is6() {
-			// A zone names an interface of the host that wrote it; here it is another.
-			a = netip.AddrPortFrom(a.Addr().WithZone(s.zone), a.Port())
-		}
-		if !seen[a] {
-			seen[a] = true
-			addresses = append(addresses, a)
-		}
-	}
-	return addresses
-}
-
-// Accept waits for the data connection that a higher rank dials for this channel and lane. It ends by ctx, by the
+// Accept waits for the data connection that a higher rank dials for this channel, lane, rail and generation. It ends by ctx, by the
 // group's failure or by Close (ErrClosed); ErrPeerFailed, which fails the group, when the rank has left. The caller owns
 // the connection, whose socket has the options of data.
 func (s *Session) Accept(ctx context.Context, peer int, l fabric.Lane) (*net.TCPConn, error) {
@@ -171,13 +144,22 @@ func (s *Session) Accept(ctx context.Context, peer int, l fabric.Lane) (*net.TCP
 		c = p.conn
 		return true
 	}
-	if err := s.await(ctx, "accept", ready, func() *fabric.Cause { return s.missing(1 << peer) }); err != nil {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			err = s.opError("accept", endedBy(ctx, peer, s.cfg.Rank, fmt.Sprintf("no data connection from rank %d in %v", peer, time.Since(began).Round(time.Millisecond))))
+	for warned := false; ; warned = true {
+		if err := s.await(ctx, "accept", ready, func() *fabric.Cause { return s.missing(1 << peer) }); err != nil {
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				err = s.opError("accept", endedBy(ctx, peer, s.cfg.Rank, fmt.Sprintf("no data connection from rank %d%s in %v%s", peer, s.onRail(from),
+					time.Since(began).Round(time.Millisecond), s.link(from))))
+			}
+			return nil, err
 		}
-		return nil, err
+		if s.cameBy(c, from) {
+			return c, nil
+		}
+		if !warned {
+			s.log.Warn("a data connection came by another way than its rail, and was refused", "peer", peer, "rail", s.ways[peer][l.Rail].String(), "addr", c.LocalAddr().String())
+		}
+		_ = c.Close()
 	}
-	return c, nil
 }
 
 // park keeps a proven data connection until Accept asks for it. A newer one for the same lane is the dialer's retry.
@@ -189,6 +171,9 @@ func (s *Session) park(c *net.TCPConn, h hello) error {
 	k := lane{int(h.rank), fabric.Lane{Channel: string(h.channel[:n]), Index: int(h.lane), Rail: int(h.rail), Generation: int(h.generation)}}
 	if k.peer <= s.cfg.Rank || k.peer >= s.cfg.World {
 		return fmt.Errorf("rank %d dials rank %d, which accepts from %d to %d", k.peer, s.cfg.Rank, s.cfg.Rank+1, s.cfg.World-1)
+	}
+	if k.Channel == "" {
+		return c.Close() // a probe, which has been answered
 	}
 	if err := s.dataSocket(c); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
@@ -96,10 +97,10 @@ func TestAStaleSessionCannotDial(t *testing.T) {
 	s := group(t, configs(t, 2))
 	h := dataHello()
 	h.rank, h.peer, h.group, h.session = 1, 0, s[1].group, [16]byte{1, 2, 3}
-	_, err := s[1].dialData(ctx, s[1].dataAddresses(0)[0], h)
+	_, err := s[1].dialData(ctx, net.Dialer{}, s[1].dataAddresses(0)[0], h)
 	assert.ErrorIs(t, err, fabric.ErrUnauthorized)
 	h.session = s[1].ID()
-	c, err := s[1].dialData(ctx, s[1].dataAddresses(0)[0], h)
+	c, err := s[1].dialData(ctx, net.Dialer{}, s[1].dataAddresses(0)[0], h)
 	require.NoError(t, err)
 	c.Close()
 	assert.NoError(t, s[0].Cause())
@@ -170,7 +171,7 @@ func TestALowerRankIsNotAccepted(t *testing.T) {
 	s := group(t, configs(t, 3))
 	h := dataHello()
 	h.rank, h.peer, h.group, h.session = 0, 1, s[0].group, s[0].ID()
-	c, err := s[0].dialData(ctx, s[0].dataAddresses(1)[0], h)
+	c, err := s[0].dialData(ctx, net.Dialer{}, s[0].dataAddresses(1)[0], h)
 	require.NoError(t, err)
 	defer c.Close()
 	assert.True(t, hungUp(c))
@@ -180,7 +181,10 @@ func TestALowerRankIsNotAccepted(t *testing.T) {
 func TestALinkLocalAddressGetsThisHostsZone(t *testing.T) {
 	s := newSession((&Config{Rank: 1, World: 2}).withDefaults())
 	defer s.end()
-	s.places = []place{{listen: []string{"[fe80::1%eth7]:2000", "10.0.0.1:2000", "10.0.0.1:2000", "nonsense"}}, {}}
-	s.reached, s.zone = "[fe80::1%usb0]:2000", "usb0"
+	s.places = []place{{}, {}}
+	for _, a := range addrPorts("[fe80::1]:2000", "10.0.0.1:2000", "10.0.0.1:2000", "10.0.0.9:0") {
+		s.places[0].listen = append(s.places[0].listen, address{at: a})
+	}
+	s.reached, s.zone = netip.MustParseAddrPort("[fe80::1%usb0]:2000"), "usb0"
 	assert.Equal(t, addrPorts("[fe80::1%usb0]:2000", "10.0.0.1:2000"), s.dataAddresses(0))
 }

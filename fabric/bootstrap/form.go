@@ -251,8 +251,7 @@ func (f *formation) start() ([]*link, error) {
 		}
 	}
 	places := make([]place, len(f.members))
-	places[0] = here()
-	places[0].listen = f.s.listener.addresses()
+	places[0] = f.s.advertise(here())
 	for r := 1; r < len(f.members); r++ {
 		if f.members[r] == nil {
 			return nil, nil
@@ -260,7 +259,7 @@ func (f *formation) start() ([]*link, error) {
 		places[r] = f.members[r].joining.place
 	}
 	f.running = true
-	f.s.places = places
+	f.s.settle(places)
 	table := encodePlaces(places)
 	var links []*link
 	var failed error

@@ -65,7 +65,7 @@ func TestEveryRankLearnsOfAMismatch(t *testing.T) {
 		"heartbeat":       {func(c *Config) { c.Heartbeat = -1 }, []string{"Heartbeat", "100ms", "-1ns"}},
 		"group":           {func(c *Config) { c.Group = "b" }, []string{"Group", `rank 0 has "a"`, `rank 2 has "b"`}},
 		"world":           {func(c *Config) { c.World = 4 }, []string{"World", "rank 0 has 3", "rank 2 has 4"}},
-		"wire version":    {func(c *Config) { c.version = 7 }, []string{"wire version", "rank 0 has 1", "rank 2 has 7"}},
+		"wire version":    {func(c *Config) { c.version = 7 }, []string{"wire version", "rank 0 has 2", "rank 2 has 7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := configs(t, 3)

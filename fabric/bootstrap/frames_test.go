@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"bytes"
 	"encoding/binary"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -80,7 +81,8 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 
 		text := rapid.StringMatching(`[a-z]{1,20}`)
 		j := joining{world: 3, group: text.Draw(t, "group"), settings: []Setting{{text.Draw(t, "name"), text.Draw(t, "value")}},
-			place: place{host: text.Draw(t, "host"), boot: 1, net: 2, listen: []string{text.Draw(t, "listen")}}}
+			place: place{host: text.Draw(t, "host"), boot: 1, net: 2, from: anAddr(t), met: anAddr(t),
+				listen: []address{{at: netip.AddrPortFrom(anAddr(t), 7), bits: rapid.IntRange(0, 32).Draw(t, "bits"), device: text.Draw(t, "device"), cable: rapid.Bool().Draw(t, "cable")}}}}
 		backJ, err := decodeJoining(j.encode())
 		require.NoError(t, err)
 		require.Equal(t, j, backJ)
@@ -88,6 +90,13 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []place{j.place, {host: "x"}}, places)
 	})
+}
+
+func anAddr(t *rapid.T) netip.Addr {
+	if n := rapid.Uint32().Draw(t, "addr"); n%2 == 0 {
+		return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+	}
+	return netip.AddrFrom16([16]byte{0xfd, 15: rapid.Byte().Draw(t, "last")})
 }
 
 func TestALongTextIsClippedAtACharacter(t *testing.T) {
@@ -102,7 +111,7 @@ func TestTheLargestMessagesFitAFrame(t *testing.T) {
 	text := string(make([]byte, maxValue))
 	p := place{host: text}
 	for range maxListen {
-		p.listen = append(p.listen, text)
+		p.listen = append(p.listen, address{at: netip.AddrPortFrom(netip.IPv6Unspecified(), 1), bits: 128, device: text[:maxDevice]})
 	}
 	places := make([]place, fabric.MaxWorld)
 	for i := range places {

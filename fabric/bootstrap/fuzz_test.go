@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"bytes"
 	"io"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -101,7 +102,7 @@ func FuzzControlMessage(f *testing.F) {
 	add(frameEnter, []byte{1, 0, 0, 0})
 	add(frameRelease, []byte{1, 0, 0, 0})
 	add(frameJoin, (&joining{world: 3, group: "x", settings: []Setting{{"a", "b"}}}).encode())
-	add(frameStart, encodePlaces([]place{{host: "x", listen: []string{"127.0.0.1:1"}}}))
+	add(frameStart, encodePlaces([]place{{host: "x", from: netip.MustParseAddr("10.0.0.1"), listen: []address{{at: netip.MustParseAddrPort("127.0.0.1:1"), bits: 8, device: "lo", chosen: true}}}}))
 	f.Fuzz(func(t *testing.T, kind byte, b []byte) {
 		_, _ = decodeJoining(b)
 		_, _ = decodePlaces(b)

@@ -10,7 +10,7 @@ import (
 // The records of the hello. Their sizes, magics and the place of every field are the same in every version, so that any
 // two versions can authenticate each other and then say which one each speaks.
 const (
-	wireVersion = 1
+	wireVersion = 2
 
 	dialerMagic   = "hipfabr>"
 	listenerMagic = "hipfabr<"

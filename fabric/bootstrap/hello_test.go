@@ -283,10 +283,10 @@ func TestTheListenerSaysOnlyTheChallengeToTheUnproven(t *testing.T) {
 
 func TestHelloRecordsKeepTheirPlaces(t *testing.T) {
 	h := dataHello()
-	h.nonce = [32]byte{5}
+	h.nonce, h.rail, h.generation = [32]byte{5}, 6, 4
 	b := h.encode()
 	require.Len(t, b, helloSize)
-	assert.Equal(t, "hipfabr>\x01\x00\x02\x00\x03\x00\x01\x00\x02\x00\x00\x00h", string(b[:21]))
+	assert.Equal(t, "hipfabr>\x02\x00\x02\x06\x03\x00\x01\x00\x02\x00\x04\x00h", string(b[:21]))
 	assert.Equal(t, []byte{5, 7, 9}, []byte{b[36], b[68], b[84]}, "nonce, session, group")
 	got, err := decodeHello(b)
 	require.NoError(t, err)

@@ -48,6 +48,7 @@ func Join(ctx context.Context, cfg Config) (*Session, error) {
 		s.release()
 		return nil, s.opError("open", s.cfg.filesOr(err))
 	}
+	s.tell()
 	return s, nil
 }
 
@@ -62,6 +63,9 @@ func (s *Session) join(ctx context.Context) error {
 		return err
 	}
 	if err := s.cfg.checkFiles(openFiles()); err != nil {
+		return err
+	}
+	if err := s.look(); err != nil {
 		return err
 	}
 	var links []*link
@@ -122,7 +126,9 @@ func (s *Session) listen(ctx context.Context, local netip.Addr) error {
 	if name := s.cfg.Master; field == "Master" && onlyHere(name, addresses) {
 		s.log.Warn("this name stands for this host alone: ranks of other hosts cannot reach it; see /etc/hosts", "master", name)
 	}
-	s.listener, err = listen(ctx, field, addresses, s.log)
+	if s.listener, err = listen(ctx, field, addresses, s.log); err == nil {
+		s.listener.widen(ctx, s.cables(s.listener.bound()))
+	}
 	return err
 }
 
@@ -248,7 +254,10 @@ func (s *Session) knock(ctx context.Context, a netip.AddrPort) ([]*link, error) 
 
 // dial connects and says hello. A wrong secret is a *fabric.Cause; other errors are worth another try.
 func (s *Session) dial(ctx context.Context, a netip.AddrPort, h hello) (*net.TCPConn, *exchange, reply, error) {
-	d := net.Dialer{Timeout: dialTime, KeepAlive: -1}
+	return s.dialBy(ctx, net.Dialer{Timeout: dialTime, KeepAlive: -1}, a, h)
+}
+
+func (s *Session) dialBy(ctx context.Context, d net.Dialer, a netip.AddrPort, h hello) (*net.TCPConn, *exchange, reply, error) {
 	conn, err := d.DialContext(ctx, "tcp", a.String())
 	if err != nil {
 		return nil, nil, reply{}, err
@@ -314,13 +323,15 @@ func (s *Session) enter(ctx context.Context, c *net.TCPConn, a netip.AddrPort, x
 	case frameRunning:
 		return nil, errRunning
 	case frameStart:
-		if s.places, err = decodePlaces(payload); err != nil || len(s.places) != s.cfg.World {
-			return nil, fmt.Errorf("%w: a table of %d ranks", errFrame, len(s.places))
+		places, err := decodePlaces(payload)
+		if err != nil || len(places) != s.cfg.World {
+			return nil, fmt.Errorf("%w: a table of %d ranks", errFrame, len(places))
 		}
+		s.settle(places)
 	default:
 		return nil, fmt.Errorf("%w: type %d instead of a start", errFrame, t)
 	}
-	s.reached = a.String()
+	s.reached = a
 	fd, err := sock.Take(c)
 	if fd < 0 {
 		return nil, err
@@ -328,14 +339,15 @@ func (s *Session) enter(ctx context.Context, c *net.TCPConn, a netip.AddrPort, x
 	return []*link{{peer: 0, fd: fd, in: in, out: out}}, nil
 }
 
-// home opens this rank's own listener, once, at the address from which rank 0 was reached. The highest rank accepts
-// from nobody.
+// home opens this rank's own listener, once, at the address from which rank 0 was reached, and at its rails. The highest
+// rank accepts from nobody, and only says where it is.
 func (s *Session) home(ctx context.Context, c *net.TCPConn) (place, error) {
 	mine := here()
-	local := c.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+	local := addrOf(c.LocalAddr())
 	s.zone = local.Zone()
+	mine.from, mine.met = local.WithZone(""), addrOf(c.RemoteAddr()).WithZone("")
 	if s.cfg.Rank == s.cfg.World-1 {
-		return mine, nil
+		return s.announce(ctx, mine, local), nil
 	}
 	if s.listener == nil {
 		if err := s.listen(ctx, local); err != nil {
@@ -343,8 +355,7 @@ func (s *Session) home(ctx context.Context, c *net.TCPConn) (place, error) {
 		}
 		s.listener.serve(s.greet)
 	}
-	mine.listen = s.listener.addresses()
-	return mine, nil
+	return s.advertise(mine), nil
 }
 
 // greet hears a connection to this rank's listener.

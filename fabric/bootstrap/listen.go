@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/rail"
 )
 
 const (
@@ -24,7 +25,8 @@ const (
 
 // listener accepts the connections of one rank. Strangers cost it a bounded number of goroutines for a bounded time.
 type listener struct {
-	sockets []*net.TCPListener
+	sockets []*net.TCPListener // those asked for, then one for each cable
+	asked   int
 	// greet hears the hello and, once proven calls back, keeps the connection; an error closes it.
 	greet  func(c *net.TCPConn, proven func()) error
 	logger *slog.Logger
@@ -66,7 +68,26 @@ func listen(ctx context.Context, field string, addresses []netip.AddrPort, logge
 	if len(l.sockets) == 0 {
 		return nil, foreign
 	}
+	l.asked = len(l.sockets)
 	return l, nil
+}
+
+// widen binds the addresses of cables too, each to its interface: at the same port where it is free. One that cannot be
+// bound is no rail.
+func (l *listener) widen(ctx context.Context, cables []rail.Address) {
+	port := addrPortOf(l.sockets[0].Addr()).Port()
+	for _, c := range cables {
+		lc := net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{Enable: false}, KeepAlive: -1, Control: toDevice(c.Interface)}
+		socket, err := lc.Listen(ctx, "tcp", netip.AddrPortFrom(c.Addr, port).String())
+		if errors.Is(err, syscall.EADDRINUSE) {
+			socket, err = lc.Listen(ctx, "tcp", netip.AddrPortFrom(c.Addr, 0).String())
+		}
+		if err != nil {
+			l.logger.Warn("cannot listen on a rail", "interface", c.Interface, "addr", c.Addr.String(), "err", err)
+			continue
+		}
+		l.sockets = append(l.sockets, socket.(*net.TCPListener))
+	}
 }
 
 // bind gives a port that is in use a moment to become free: an earlier rank of this group may be about to end.
@@ -99,6 +120,14 @@ func (l *listener) addresses() []string {
 	a := make([]string, 0, len(l.sockets))
 	for _, s := range l.sockets {
 		a = append(a, s.Addr().String())
+	}
+	return a
+}
+
+func (l *listener) bound() []netip.AddrPort {
+	a := make([]netip.AddrPort, 0, len(l.sockets))
+	for _, s := range l.sockets {
+		a = append(a, addrPortOf(s.Addr()))
 	}
 	return a
 }
@@ -229,11 +258,17 @@ func (l *listener) closeSockets() {
 	}
 }
 
-func sourceOf(c net.Conn) netip.Addr {
-	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort().Addr().Unmap()
+func sourceOf(c net.Conn) netip.Addr { return addrOf(c.RemoteAddr()) }
+
+func addrOf(a net.Addr) netip.Addr { return addrPortOf(a).Addr() }
+
+func addrPortOf(a net.Addr) netip.AddrPort {
+	t, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
 	}
-	return netip.Addr{}
+	p := t.AddrPort()
+	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
 }
 
 // pause waits for d or the end of ctx.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 	"unicode/utf8"
 
@@ -12,6 +13,7 @@ import (
 
 const (
 	maxText    = 512 // bytes of a cause's or a vote's text
+	maxDevice  = 64  // bytes of an interface's name
 	maxRecords = 8   // calls of a rank that travel after a verdict
 	nobody     = 0xffff
 
@@ -33,6 +35,11 @@ func (w *writer) u16(v uint16) { *w = binary.LittleEndian.AppendUint16(*w, v) }
 func (w *writer) u32(v uint32) { *w = binary.LittleEndian.AppendUint32(*w, v) }
 func (w *writer) u64(v uint64) { *w = binary.LittleEndian.AppendUint64(*w, v) }
 func (w *writer) rank(r int)   { w.u16(uint16(r)) } // -1 travels as nobody
+func (w *writer) addr(a netip.Addr) {
+	b := a.Unmap().AsSlice()
+	w.u8(uint8(len(b)))
+	*w = append(*w, b...)
+}
 func (w *writer) text(s string) {
 	w.u16(uint16(len(s)))
 	*w = append(*w, s...)
@@ -119,6 +126,19 @@ func (r *reader) count(most int) int {
 	return n
 }
 
+// addr takes a length of 4 or 16 and as many bytes; length 0 is no address.
+func (r *reader) addr() netip.Addr {
+	n := int(r.u8())
+	if n == 0 {
+		return netip.Addr{}
+	}
+	a, ok := netip.AddrFromSlice(r.take(n))
+	if !ok || a.Is4In6() {
+		r.bad = true
+	}
+	return a
+}
+
 func (r *reader) rest() []byte { return r.take(len(r.b)) }
 
 func (r *reader) end(what string) error {
@@ -131,25 +151,47 @@ func (r *reader) end(what string) error {
 // place is where a rank lives.
 type place struct {
 	host   string
-	boot   uint64   // hash of what is one per running kernel
-	net    uint64   // hash of what is one per network namespace
-	listen []string // addresses of its data listener
+	boot   uint64     // hash of what is one per running kernel
+	net    uint64     // hash of what is one per network namespace
+	from   netip.Addr // its end of its way to rank 0; invalid for rank 0
+	met    netip.Addr // rank 0's end of that
+	listen []address
+}
+
+// address is one that a rank advertises. Zones do not travel: they mean something only where they were written.
+type address struct {
+	at     netip.AddrPort // port 0 where the rank listens on nothing
+	bits   int            // of its subnet's prefix; 0 when not known
+	device string         // its interface; "" when not known
+	cable  bool           // it is reached over its own interface alone
+	chosen bool           // the rank's Rails allow it
 }
 
 func (w *writer) place(p *place) {
 	w.text(p.host)
 	w.u64(p.boot)
 	w.u64(p.net)
+	w.addr(p.from)
+	w.addr(p.met)
 	w.u8(uint8(len(p.listen)))
 	for _, a := range p.listen {
-		w.text(a)
+		w.addr(a.at.Addr())
+		w.u16(a.at.Port())
+		w.u8(uint8(a.bits))
+		w.text(a.device)
+		w.flag(a.cable)
+		w.flag(a.chosen)
 	}
 }
 
 func (r *reader) place() place {
-	p := place{host: r.text(maxValue), boot: r.u64(), net: r.u64()}
+	p := place{host: r.text(maxValue), boot: r.u64(), net: r.u64(), from: r.addr(), met: r.addr()}
 	for range r.count(maxListen) {
-		p.listen = append(p.listen, r.text(maxValue))
+		a := address{at: netip.AddrPortFrom(r.addr(), r.u16()), bits: int(r.u8()), device: r.text(maxDevice), cable: r.flag(), chosen: r.flag()}
+		if !a.at.IsValid() || a.bits > a.at.Addr().BitLen() {
+			r.bad = true
+		}
+		p.listen = append(p.listen, a)
 	}
 	return p
 }

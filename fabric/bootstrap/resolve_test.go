@@ -47,7 +47,7 @@ func TestValidateNamesTheFieldTheValueAndTheBound(t *testing.T) {
 		`Listen is "0.0.0.0:0", which would bind every`:        func(c *Config) { c.Listen = []string{"0.0.0.0:0"} },
 		"brackets":           func(c *Config) { c.Master = "fe80::1%eth0:2000" },
 		"file:PATH":          func(c *Config) { c.Master = "file:" },
-		"Listen has 9":       func(c *Config) { c.Listen = make([]string, 9) },
+		"Listen has 17":      func(c *Config) { c.Listen = make([]string, 17) },
 		"there are 65":       func(c *Config) { c.Settings = make([]Setting, 65) },
 		`setting "" has`:     func(c *Config) { c.Settings = make([]Setting, 1) },
 		"value of 257 bytes": func(c *Config) { c.Settings = []Setting{{"a", string(make([]byte, 257))}} },

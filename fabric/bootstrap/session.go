@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/bits"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,10 +20,12 @@ type Session struct {
 	cfg       Config
 	log       *slog.Logger
 	group     [sha256.Size]byte
-	places    []place // by rank, fixed from Join's return on
-	published string  // the address this rank 0 wrote into its file
-	reached   string  // the address at which rank 0 was reached
-	zone      string  // of the interface through which it was
+	places    []place        // by rank, fixed from Join's return on
+	published string         // the address this rank 0 wrote into its file
+	nics      nics           // of this host
+	ways      [][]way        // to each rank, fixed as places
+	reached   netip.AddrPort // where rank 0 was reached
+	zone      string         // of the interface through which it was
 	listener  *listener
 	form      *formation // rank 0's
 	control   *Control

@@ -367,5 +367,5 @@ func TestAFloodOfSilenceLeavesARunningGroupAlone(t *testing.T) {
 func TestTooManyAddressesToListenOnAreRefusedByName(t *testing.T) {
 	_, err := listen(t.Context(), "Master", make([]netip.AddrPort, maxListen+1), slog.New(slog.DiscardHandler))
 	assert.ErrorIs(t, err, fabric.ErrInvalid)
-	assert.ErrorContains(t, err, "Master: 9 addresses")
+	assert.ErrorContains(t, err, "Master: 17 addresses")
 }
