@@ -31,7 +31,7 @@ func command(args ...string) (code int, stdout, stderr string) {
 func TestBadCommandLinesGetOneClearLine(t *testing.T) {
 	for line, want := range map[string]string{
 		"perff":                                    `unknown command "perff"; did you mean perf?`,
-		"zzz":                                      `unknown command "zzz"; these are: completion, demo, keygen, perf, run, status, version`,
+		"zzz":                                      `unknown command "zzz"; these are: completion, demo, doctor, keygen, perf, run, status, version`,
 		"perf --opp x":                             "hipfabric perf has no flag --opp; did you mean --op?",
 		"run --hots a -- x":                        "hipfabric run has no flag --hots; did you mean --hosts?",
 		"perf -Z":                                  "unknown shorthand flag: 'Z'",

@@ -25,7 +25,7 @@ code of the rank that failed first, 128 and the signal's number when a signal en
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newDemo(line), newRun(), newPerf(line), newStatus(), newKeygen(), newVersion())
+	root.AddCommand(newDemo(line), newRun(), newPerf(line), newDoctor(), newStatus(), newKeygen(), newVersion())
 	return root
 }
 

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package doctor
+
+import "net"
+
+func (h *half) tell(*net.TCPConn) {}
