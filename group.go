@@ -16,6 +16,7 @@ type Group struct {
 	cfg     Config
 	log     *slog.Logger
 	session *bootstrap.Session
+	in      belonging
 	host    *fabric.Collective
 	paths   []Path
 	opened  time.Time
@@ -27,19 +28,37 @@ type Group struct {
 	closed    chan struct{} // closed by Close, once the session is
 	closeErr  error
 	watcher   sync.WaitGroup
+
+	family    *family
+	sub       *bootstrap.Sub // nil of the group that Open gave
+	parent    *Group         // nil likewise
+	splitting sync.Mutex     // held by Split
+	splits    uint64         // so far; under splitting
+	mu        sync.Mutex
+	children  map[*Group]struct{} // open ones
+	policy    spinPolicy
+}
+
+// belonging is what a group shares with all its ranks: the session, or a part of it.
+type belonging interface {
+	fabric.Arbiter
+	Done() <-chan struct{}
+	OnCause(fn func(cause error))
 }
 
 // newGroup puts the pieces together and owns them from then on. All ranks have entered: nothing here may fail.
 func newGroup(c Config, session *bootstrap.Session, transport fabric.Transport, status *statusServer, policy spinPolicy) *Group {
-	g := &Group{cfg: c, log: c.Logger.With(keyGroup, c.Name, keyRank, c.Rank, keyWorld, c.World), session: session, opened: time.Now(),
+	g := &Group{cfg: c, log: c.Logger.With(keyGroup, c.Name, keyRank, c.Rank, keyWorld, c.World), session: session, in: session, opened: time.Now(),
 		host:   fabric.New(transport, fabric.Options{Group: c.Name, Timeout: c.Timeout, Arbiter: session}),
 		paths:  []Path{{Name: transport.Kind(), Chosen: true, Reason: "every rank has it"}},
-		failed: make(chan error, 1), closed: make(chan struct{}), status: status}
+		failed: make(chan error, 1), closed: make(chan struct{}), status: status,
+		family: &family{groups: map[*Group]struct{}{}}, children: map[*Group]struct{}{}}
+	g.family.add(g)
 	session.OnCause(func(cause error) {
 		transport.Abort(cause)
 		g.failed <- cause // never blocks: it runs once
 	})
-	session.Watch(g.host.Progress, g.host.Records)
+	session.Watch(g.family.progress, g.host.Records)
 	session.OnReports(func(r []bootstrap.RankReport) { logFlight(g.log, session.Cause(), flights(r)) })
 	g.log.Info("group open", append([]any{keyPath, transport.Kind(), keyLocalRanks, session.LocalRanks()}, policy.notes()...)...)
 	g.tick()
@@ -65,11 +84,11 @@ func (g *Group) Host() *fabric.Collective { return g.host }
 func (g *Group) Control() *bootstrap.Control { return g.session.Control() }
 
 // Done is closed at the first failure of the group, or by Close.
-func (g *Group) Done() <-chan struct{} { return g.session.Done() }
+func (g *Group) Done() <-chan struct{} { return g.in.Done() }
 
 // Err is the group's one cause, the same on every rank: a *fabric.Cause. It is nil while the group is healthy, and
 // after a Close of a healthy group. It never blocks.
-func (g *Group) Err() error { return g.session.Cause() }
+func (g *Group) Err() error { return g.in.Cause() }
 
 // Abort ends the group on every rank: calls in flight and later ones return ErrAborted with cause's text. It returns
 // once the group's cause is settled, which an earlier failure may have been.
@@ -87,13 +106,11 @@ func (g *Group) Stats() fabric.Stats { return g.host.Stats() }
 // result. Its errors are *fabric.OpError with Op "close".
 func (g *Group) Close(ctx context.Context) error {
 	g.closeOnce.Do(func() {
-		g.status.close()
-		err := g.session.Close(ctx) // first, or the others would take the path's end for a failure
-		if pathErr := g.host.Close(); err == nil {
-			err = pathErr
-		}
+		err := g.leave(ctx)
 		close(g.closed)
 		g.watcher.Wait()
+		g.closeChildren(ctx)
+		g.forget()
 		if err != nil {
 			g.closeErr = opError("close", &g.cfg, err)
 		}

@@ -50,14 +50,21 @@ type Cause struct {
 	From int    // the rank that reported it first; -1 while only this rank knows
 	Part uint32 // of the call, where one is known
 	Text string // what is known
-	Err  error  // what this rank's own system said; never travels
+	// Group is the name of the group in which it arose, whose ranks Text is about, where that is not the group that Open
+	// gave; the same on every rank.
+	Group string
+	Err   error // what this rank's own system said; never travels
 }
 
 func (c *Cause) Error() string {
-	if c.Text == "" {
-		return c.Kind.Error()
+	s := c.Kind.Error()
+	if c.Group != "" {
+		s += fmt.Sprintf(" in group %q", c.Group)
 	}
-	return c.Kind.Error() + ": " + c.Text
+	if c.Text != "" {
+		s += ": " + c.Text
+	}
+	return s
 }
 
 // Unwrap gives the sentinel, and the system's error where there is one.

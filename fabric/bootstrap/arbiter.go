@@ -77,6 +77,9 @@ type arbiter struct {
 	asked   *fabric.Cause   // what this rank has reported to rank 0
 	askedAt time.Time
 
+	subReports []subCause // rank 0: of isolated sub-groups, undecided
+	verdicts   []*Sub     // decided, not announced yet
+
 	collectUntil time.Time // rank 0: the ranks' records are awaited until then
 	collected    []RankReport
 }
@@ -168,6 +171,7 @@ func (l *loop) announce() {
 	s.onCause = nil
 	s.notify()
 	s.mu.Unlock()
+	s.settleSubs(l.cause)
 	close(s.settled)
 	s.end()
 	for _, fn := range callbacks {

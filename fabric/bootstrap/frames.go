@@ -20,22 +20,27 @@ const (
 type frameType uint8
 
 const (
-	frameJoin     frameType = iota + 1 // dialer's first: what it was opened with
-	frameStart                         // rank 0's answer once all are there: the table of ranks
-	frameRunning                       // rank 0's answer to one that comes when the group is already running
-	frameBeat                          // sign of life, with the sender's progress
-	frameReport                        // to rank 0: what a rank saw
-	frameVerdict                       // the group's cause
-	frameRecords                       // to rank 0, after a verdict: the last calls
-	frameGoodbye                       // the sender leaves; nothing follows
-	frameLeft                          // from rank 0: another rank has left
-	frameGather                        // to rank 0: a blob
-	frameGathered                      // from rank 0: one rank's blob
-	frameMessage                       // an engine's message
-	frameCredit                        // messages were taken: their bytes may be sent again
-	frameEnter                         // to rank 0: this rank is in the barrier
-	frameRelease                       // from rank 0: all are
-	frameEnd                           // none: the first invalid value
+	frameJoin        frameType = iota + 1 // dialer's first: what it was opened with
+	frameStart                            // rank 0's answer once all are there: the table of ranks
+	frameRunning                          // rank 0's answer to one that comes when the group is already running
+	frameBeat                             // sign of life, with the sender's progress
+	frameReport                           // to rank 0: what a rank saw
+	frameVerdict                          // the group's cause
+	frameRecords                          // to rank 0, after a verdict: the last calls
+	frameGoodbye                          // the sender leaves; nothing follows
+	frameLeft                             // from rank 0: another rank has left
+	frameGather                           // to rank 0: a blob
+	frameGathered                         // from rank 0: one rank's blob
+	frameMessage                          // an engine's message
+	frameCredit                           // messages were taken: their bytes may be sent again
+	frameEnter                            // to rank 0: this rank is in the barrier
+	frameRelease                          // from rank 0: all are
+	frameSubGather                        // to rank 0: a blob of a sub-group's member
+	frameSubGathered                      // from rank 0: one member's blob
+	frameSubReport                        // to rank 0: what a member of an isolated sub-group saw
+	frameSubVerdict                       // from rank 0: that sub-group's cause
+	frameSubLeft                          // to rank 0: a member has left a sub-group
+	frameEnd                              // none: the first invalid value
 )
 
 var errFrame = errors.New("bad control frame")

@@ -57,6 +57,28 @@ func (l *loop) handleAtHub(k *link, t frameType, b []byte) error {
 		return l.relayCredit(k.peer, b)
 	case frameEnter:
 		return l.heardEnter(k.peer, b)
+	case frameSubGather:
+		m, err := l.heardSubBlob(b)
+		if err == nil && m.rank != k.peer {
+			err = fmt.Errorf("%w: rank %d brings a blob of rank %d", errFrame, k.peer, m.rank)
+		}
+		if err != nil {
+			return err
+		}
+		return l.gatherSub(m)
+	case frameSubReport:
+		c, err := l.heardSubCause(b)
+		if err == nil && c.set&(1<<k.peer) == 0 {
+			err = fmt.Errorf("%w: rank %d reports for a sub-group of ranks %x", errFrame, k.peer, c.set)
+		}
+		if err != nil {
+			return err
+		}
+		c.cause.From = k.peer
+		l.reportSub(c)
+		return nil
+	case frameSubLeft:
+		return l.heardSubLeft(k.peer, b)
 	default:
 		return fmt.Errorf("%w: type %d is not for rank 0", errFrame, t)
 	}
@@ -80,6 +102,18 @@ func (l *loop) handleFromHub(t frameType, b []byte) error {
 		return l.s.control.heardCredit(b)
 	case frameRelease:
 		return l.s.control.heardRelease(b)
+	case frameSubGathered:
+		m, err := l.heardSubBlob(b)
+		if err == nil {
+			l.gotSubBlob(m)
+		}
+		return err
+	case frameSubVerdict:
+		c, err := l.heardSubCause(b)
+		if err == nil {
+			l.heardSubVerdict(c)
+		}
+		return err
 	default:
 		return fmt.Errorf("%w: type %d is not from rank 0", errFrame, t)
 	}

@@ -12,10 +12,14 @@ type hub struct {
 	entered []uint32                 // barriers entered, by rank
 	barrier uint32                   // barriers released
 	owed    [][fabric.MaxWorld]int64 // bytes of messages on their way, [from][to]
+
+	subGathers map[subStep]*subExchange
+	subHeld    [fabric.MaxWorld]int // blobs in them, by rank
 }
 
 func newHub(world int) hub {
-	return hub{blobs: make([]contribution, world), entered: make([]uint32, world), owed: make([][fabric.MaxWorld]int64, world)}
+	return hub{blobs: make([]contribution, world), entered: make([]uint32, world), owed: make([][fabric.MaxWorld]int64, world),
+		subGathers: map[subStep]*subExchange{}}
 }
 
 // message sends this rank's own message, headed by its target, on its way.

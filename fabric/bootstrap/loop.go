@@ -59,8 +59,10 @@ func (l *loop) run() {
 			l.beat(now)
 		}
 		l.decide()
+		l.decideSubs()
 		l.expire(time.Now())
 		l.flush()
+		l.announceSubs()
 		l.announce()
 	}
 	l.finish()
@@ -83,6 +85,9 @@ func (l *loop) patience(now time.Time) time.Duration {
 		return 0 // the wake for it may have been used up by readPending
 	}
 	open := l.cause == nil
+	if len(l.subReports) > 0 {
+		soonest(now)
+	}
 	if open && len(l.deaths) > 0 {
 		soonest(now)
 	}

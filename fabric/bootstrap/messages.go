@@ -289,12 +289,13 @@ func encodeCause(c *fabric.Cause) []byte {
 	w.rank(c.From)
 	w.u32(c.Part)
 	w.text(clip(c.Text))
+	w.text(c.Group[:min(len(c.Group), maxName)])
 	return w
 }
 
 func decodeCause(b []byte) (*fabric.Cause, error) {
 	r := reader{b: b}
-	c := &fabric.Cause{Kind: r.kind(), Peer: r.rank(), From: r.rank(), Part: r.u32(), Text: r.text(maxText)}
+	c := &fabric.Cause{Kind: r.kind(), Peer: r.rank(), From: r.rank(), Part: r.u32(), Text: r.text(maxText), Group: r.text(maxName)}
 	return c, r.end("cause")
 }
 

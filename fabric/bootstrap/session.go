@@ -51,6 +51,7 @@ type Session struct {
 	left     uint64 // ranks that have said goodbye
 	parked   map[lane]parked
 	gather   gathering
+	subs     map[string]*Sub // by key
 	status   []RankStatus
 	beats    []time.Time // when each status was true
 	onCause  []func(error)
@@ -88,6 +89,7 @@ func newSession(cfg Config) *Session {
 		turn:    make(chan struct{}, 1),
 		changed: make(chan struct{}),
 		parked:  map[lane]parked{},
+		subs:    map[string]*Sub{},
 		status:  make([]RankStatus, cfg.World),
 		beats:   make([]time.Time, cfg.World),
 	}

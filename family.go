@@ -1,0 +1,98 @@
+package hipfabric
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+// family are this rank's living groups of one Open.
+type family struct {
+	mu     sync.Mutex
+	groups map[*Group]struct{}
+}
+
+func (f *family) add(g *Group) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.groups[g] = struct{}{}
+}
+
+func (f *family) remove(g *Group) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.groups, g)
+}
+
+func (f *family) list() []*Group {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]*Group, 0, len(f.groups))
+	for g := range f.groups {
+		all = append(all, g)
+	}
+	return all
+}
+
+// progress is what this rank is doing, for the heartbeat: the call of the group that has waited for the longest, with
+// the ranks that the calls of all groups wait for; ranks are those of the group that Open gave.
+func (f *family) progress() fabric.Progress {
+	var shown fabric.Progress
+	var waiting, calls uint64
+	first := true
+	for _, g := range f.list() {
+		p := g.host.Progress()
+		members := g.members()
+		p.Waiting = outer(p.Waiting, members)
+		if p.Peer >= 0 {
+			p.Peer = members[p.Peer]
+		}
+		waiting |= p.Waiting
+		calls += p.Calls
+		if first || before(p, shown) {
+			shown, first = p, false
+		}
+	}
+	shown.Waiting, shown.Calls = waiting, calls
+	return shown
+}
+
+// before says whether a is more to be shown than b: a call that waits, then one in flight, the oldest first; else the
+// one that ended last.
+func before(a, b fabric.Progress) bool {
+	rank := func(p fabric.Progress) int {
+		switch {
+		case p.Running && p.Waiting != 0:
+			return 0
+		case p.Running:
+			return 1
+		case p.Op != 0:
+			return 2
+		default:
+			return 3
+		}
+	}
+	if x, y := rank(a), rank(b); x != y {
+		return x < y
+	}
+	return (a.Age > b.Age) == a.Running
+}
+
+// outer turns a mask of a group's ranks into one of its members.
+func outer(mask uint64, members []int) uint64 {
+	var out uint64
+	for r, member := range members {
+		if mask&(1<<r) != 0 {
+			out |= 1 << member
+		}
+	}
+	return out
+}
+
+// spin is the policy of one more group: each may spin at the same time as the others of this host's ranks.
+func (f *family) spin(configured time.Duration, localRanks int) spinPolicy {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return spin(configured, localRanks*(len(f.groups)+1), usableCores())
+}
