@@ -1,5 +1,7 @@
 package fabric
 
+import "time"
+
 // Stats are a group's monotonic counters, read by value.
 type Stats struct {
 	Calls     uint64 // completed
@@ -25,4 +27,18 @@ type PeerStats struct {
 	ReceivedBytes  uint64
 	SentFrames     uint64
 	ReceivedFrames uint64
+	Rails          []RailStats // of which the others are the sums
+}
+
+// RailStats counts what moved over one way to a peer.
+type RailStats struct {
+	Name           string // as Rail.String gives it
+	Lanes          int    // connections that are up now; 0 is a dead rail
+	Lost           uint64 // connections that died
+	SentBytes      uint64
+	ReceivedBytes  uint64
+	SentFrames     uint64
+	ReceivedFrames uint64
+	Retransmits    uint64        // segments that were sent again, sampled a few times a second; 0 where the system does not say
+	RoundTrip      time.Duration // smoothed, of the slowest lane; 0 where the system does not say
 }

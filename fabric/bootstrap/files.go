@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/sock"
 )
 
 // What a rank opens beside its connections: listeners, pollers, a status socket, and on rank 0 the strangers that it lets
@@ -47,6 +48,6 @@ func (c *Config) filesOr(err error) error {
 	if !tooManyFiles(err) {
 		return err
 	}
-	used, limit := openFiles()
+	used, limit := sock.OpenFiles()
 	return c.tooFewFiles(used, limit)
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/sock"
 )
 
 func TestTooFewFileDescriptorsAreNamed(t *testing.T) {
@@ -48,7 +49,7 @@ func TestTheFilesOfARankAreCounted(t *testing.T) {
 	assert.ErrorContains(t, err, "rank 0 of World 64 needs 214 file descriptors; the limit is 224 and 11 are in use; raise it with: ulimit -n 225")
 	c.Rank = 1
 	assert.Equal(t, uint64(24+63+1), c.filesNeeded())
-	used, limit := openFiles()
+	used, limit := sock.OpenFiles()
 	assert.Greater(t, used, uint64(2))
 	assert.Greater(t, limit, used)
 }

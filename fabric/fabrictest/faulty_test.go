@@ -1,6 +1,7 @@
 package fabrictest_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -41,7 +42,14 @@ func (w wire) Dial(ctx context.Context, _ int, _ fabric.Lane) (*net.TCPConn, err
 func (w wire) Accept(context.Context, int, fabric.Lane) (*net.TCPConn, error) { return <-w.far, nil }
 func (w wire) Rails(int) []fabric.Rail                                        { return []fabric.Rail{{SameHost: true}} }
 
-func (w wire) AllGather(context.Context, []byte) ([][]byte, error) { return make([][]byte, 2), nil }
+// AllGather answers as the other rank would: it has as many lanes, and all of them stand.
+func (w wire) AllGather(_ context.Context, blob []byte) ([][]byte, error) {
+	theirs := blob
+	if len(blob) > 2 {
+		theirs = bytes.Repeat([]byte{0xff}, len(blob))
+	}
+	return [][]byte{theirs, theirs}, nil
+}
 
 // ends gives both ends of a connection through plan.
 func ends(t *testing.T, plan ...fabrictest.Fault) (near, far *net.TCPConn) {

@@ -32,3 +32,11 @@ func TestTCPKeepsTheContract(t *testing.T) { fabrictest.Run(t, subjects(Config{}
 func TestTCPKeepsTheContractVerifiedAndParked(t *testing.T) {
 	fabrictest.RunPairwise(t, subjects(Config{Verify: true, SpinFor: -1, Window: MinWindow}))
 }
+
+func TestTCPKeepsTheContractOnSeveralLanes(t *testing.T) {
+	fabrictest.RunPairwise(t, subjects(Config{Lanes: 3}))
+}
+
+func TestTCPKeepsTheContractOnSeveralLanesVerifiedAndParked(t *testing.T) {
+	fabrictest.RunPairwise(t, subjects(Config{Lanes: 2, Verify: true, SpinFor: -1, Window: MinWindow}))
+}

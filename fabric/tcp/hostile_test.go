@@ -21,6 +21,7 @@ import (
 func against(t *testing.T, c Config) (*fabric.Collective, *net.TCPConn) {
 	t.Helper()
 	meshes := localMeshes(t, 2)
+	meshes[0].alone = true
 	var tr *Transport
 	var err error
 	var wg sync.WaitGroup
@@ -36,8 +37,7 @@ func against(t *testing.T, c Config) (*fabric.Collective, *net.TCPConn) {
 
 // expected is the header that rank 0's all-gather of 16 bytes expects of rank 1.
 func expected() frame.Header {
-	session, group := tags([16]byte{1, 2, 3}, "", "host")
-	return frame.Header{Session: session, Group: group, Class: fabric.Group, Op: fabric.AllGather, Rank: frame.NoRank, Seq: 1, Total: 16, Payload: 16}
+	return frame.Header{Binding: binding([16]byte{1, 2, 3}, "", "host"), Order: 1, Class: fabric.Group, Op: fabric.AllGather, Rank: frame.NoRank, Seq: 1, Total: 16, Payload: 16}
 }
 
 func write(t *testing.T, c net.Conn, h frame.Header, seal bool, payload []byte) {
@@ -64,8 +64,9 @@ func TestAFrameOfAnythingElseIsRefused(t *testing.T) {
 		"hash":      {func(h *frame.Header) { h.Hash = 5 }, fabric.ErrDesync, "lengths 0x5"},
 		"part":      {func(h *frame.Header) { h.Part = 2 }, fabric.ErrDesync, "part 2"},
 		"step":      {func(h *frame.Header) { h.Step = frame.Result }, fabric.ErrDesync, "step 1"},
-		"session":   {func(h *frame.Header) { h.Session++ }, fabric.ErrPeerFailed, "of session"},
-		"group":     {func(h *frame.Header) { h.Group++ }, fabric.ErrPeerFailed, "of session"},
+		"order":     {func(h *frame.Header) { h.Order++ }, fabric.ErrDesync, "rank 1 sent"},
+		"binding":   {func(h *frame.Header) { h.Binding++ }, fabric.ErrPeerFailed, "of session"},
+		"a notice":  {func(h *frame.Header) { *h = frame.Header{Kind: frame.Ack, Binding: h.Binding, Rank: frame.NoRank} }, fabric.ErrDesync, "a notice"},
 		"nonsense":  {func(h *frame.Header) { h.Op = 77 }, fabric.ErrPeerFailed, "bytes that are no frame"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,6 +166,7 @@ func TestOpenRefusesAWorldByName(t *testing.T) {
 
 func TestAFailedOpenClosesWhatItOpened(t *testing.T) {
 	meshes := localMeshes(t, 3)
+	meshes[0].alone = true
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	peer, err := meshes[2].Dial(context.Background(), 0, fabric.Lane{Channel: "host"})

@@ -8,7 +8,7 @@ import (
 // begin lays a call out: which spans go to and come from each peer, and what this rank does for itself.
 func (p *pending) begin(c *fabric.Call) {
 	t := p.t
-	p.call, p.moved, p.active = c, 0, p.active[:0]
+	p.call, p.moved, p.active, p.sockets = c, 0, p.active[:0], 0
 	p.ownOut, p.ownIn, p.block, p.combined, p.overwrites = nil, nil, nil, 0, false
 	h := &t.header
 	h.Class, h.Op, h.DType, h.Reduce, h.Hash = c.Class, c.Op, c.DType, c.Reduce, c.Hash
@@ -18,17 +18,30 @@ func (p *pending) begin(c *fabric.Call) {
 	if !c.Op.Reduces() {
 		h.DType, h.Reduce = 0, 0
 	}
-	for r := range t.flows {
-		t.flows[r].reset()
+	for r := range t.peers {
+		t.peers[r].begin()
 	}
 	p.layOut(c)
 	p.moves = len(p.ownIn) == 0 && len(p.block) == 0 && c.Op != fabric.AllGatherRows
-	for r := range t.flows {
-		if f := &t.flows[r]; !f.finished() {
-			f.conn.Readable, f.conn.Writable = true, true
-			p.active = append(p.active, f)
+	for r := range t.peers {
+		f := &t.peers[r]
+		if f.outs+f.ins == 0 {
+			continue
+		}
+		f.orderCall()
+		p.active = append(p.active, f)
+		p.sockets += f.wake()
+	}
+}
+
+// wake readies the lanes for a call, and counts them.
+func (f *peer) wake() int {
+	for _, l := range f.lanes {
+		if l.held = false; l.conn != nil {
+			l.conn.Readable, l.conn.Writable = true, true
 		}
 	}
+	return f.up
 }
 
 func (p *pending) layOut(c *fabric.Call) {
@@ -66,13 +79,13 @@ func (p *pending) own(out, in []byte) { p.ownOut, p.ownIn = out, in }
 
 // each gives every peer a span each way.
 func (p *pending) each(c *fabric.Call, spans func(r int) (out, in []byte)) {
-	for r := range p.t.flows {
+	for r := range p.t.peers {
 		if r == p.t.rank {
 			continue
 		}
 		out, in := spans(r)
-		p.t.flows[r].addOut(p.span(c, out, frame.Contribution))
-		p.t.flows[r].addIn(p.span(c, in, frame.Contribution))
+		p.t.peers[r].send(p.span(c, out, frame.Contribution))
+		p.t.peers[r].receive(p.span(c, in, frame.Contribution))
 	}
 }
 
@@ -102,10 +115,10 @@ func (p *pending) layOutAllReduce(c *fabric.Call) {
 	own := at(t.rank+1) - at(t.rank)
 	mine := c.Out[at(t.rank):at(t.rank+1)]
 	p.gather(c, mine, c.In[at(t.rank):at(t.rank+1)], own, func(r int) []byte { return c.In[at(r):at(r+1)] })
-	for r := range t.flows {
+	for r := range t.peers {
 		if r != t.rank {
-			t.flows[r].addOut(p.span(c, mine, frame.Result))
-			t.flows[r].addIn(p.span(c, c.Out[at(r):at(r+1)], frame.Result))
+			t.peers[r].send(p.span(c, mine, frame.Result))
+			t.peers[r].receive(p.span(c, c.Out[at(r):at(r+1)], frame.Result))
 		}
 	}
 }
@@ -124,7 +137,7 @@ func (p *pending) layOutReduceScatter(c *fabric.Call) {
 // gather lets every peer's n bytes land in the arena, to be combined with this rank's own into block.
 func (p *pending) gather(c *fabric.Call, block, own []byte, n int, out func(r int) []byte) {
 	room := p.room(n)
-	for r := range p.t.flows {
+	for r := range p.t.peers {
 		p.inputs[r] = room[r*n:][:n]
 	}
 	p.inputs[p.t.rank] = own
@@ -160,14 +173,14 @@ func (p *pending) layOutBroadcast(c *fabric.Call) {
 	if c.Root != p.t.rank {
 		s := p.span(c, c.Out, frame.Contribution)
 		s.rank = uint16(c.Root)
-		p.t.flows[c.Root].addIn(s)
+		p.t.peers[c.Root].receive(s)
 		return
 	}
-	for r := range p.t.flows {
+	for r := range p.t.peers {
 		if r != p.t.rank {
 			s := p.span(c, c.In, frame.Contribution)
 			s.rank = uint16(c.Root)
-			p.t.flows[r].addOut(s)
+			p.t.peers[r].send(s)
 		}
 	}
 }
@@ -176,7 +189,7 @@ func (p *pending) layOutBroadcast(c *fabric.Call) {
 func (p *pending) layOutAllToAllV(c *fabric.Call) {
 	t := p.t
 	out, in := 0, 0
-	for r := range t.flows {
+	for r := range t.peers {
 		to, from := c.In[in:][:c.InLengths[r]], c.Out[out:][:c.Lengths[r]]
 		in, out = in+len(to), out+len(from)
 		if r == t.rank {
@@ -185,18 +198,22 @@ func (p *pending) layOutAllToAllV(c *fabric.Call) {
 		}
 		s := p.span(c, to, frame.Contribution)
 		s.total = uint64(len(to))
-		t.flows[r].addOut(s)
+		t.peers[r].send(s)
 		s = p.span(c, from, frame.Contribution)
 		s.total = uint64(len(from))
-		t.flows[r].addIn(s)
+		t.peers[r].receive(s)
 	}
 }
 
 func (p *pending) layOutPair(c *fabric.Call) {
 	if c.Sends() {
-		p.t.flows[c.Peer].addOut(span{buf: c.In, seq: c.Seq, total: uint64(len(c.In)), rank: uint16(c.Peer)})
+		s := p.span(c, c.In, frame.Contribution)
+		s.total, s.rank = uint64(len(c.In)), uint16(c.Peer)
+		p.t.peers[c.Peer].send(s)
 	}
 	if c.Receives() {
-		p.t.flows[c.From].addIn(span{buf: c.Out, seq: c.FromSeq, total: uint64(len(c.Out)), rank: uint16(p.t.rank)})
+		s := p.span(c, c.Out, frame.Contribution)
+		s.seq, s.total, s.rank = c.FromSeq, uint64(len(c.Out)), uint16(p.t.rank)
+		p.t.peers[c.From].receive(s)
 	}
 }

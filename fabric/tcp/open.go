@@ -2,18 +2,15 @@ package tcp
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/internal/link"
-	"github.com/hipfabric/hipfabric/fabric/internal/sock"
 )
 
 // Defaults and bounds of Config.
@@ -25,6 +22,8 @@ const (
 	// MinWindow is more than two blocks of one reduction can differ by: a smaller window could keep a contribution back
 	// for a result that waits for it.
 	MinWindow      = 4 << 10
+	DefaultLanes   = 4
+	MaxLanes       = 64
 	DefaultSpinFor = time.Millisecond
 )
 
@@ -54,7 +53,12 @@ type Config struct {
 	ChunkBytes int
 	// Window bounds how far, in bytes a peer, sending may run ahead of receiving while both have bytes left in a call.
 	// 0 is DefaultWindow within a host and no bound elsewhere; at least MinWindow; negative is no bound.
-	Window  int
+	Window int
+	// SocketBuffer is the size in bytes of each socket buffer; 0 leaves it to the system, which grows it as needed.
+	SocketBuffer int
+	// Lanes is how many connections a pair has, at most MaxLanes; the ends use the smaller of their numbers, and at least
+	// one a rail. 0 is one within a host and DefaultLanes elsewhere. The process's file descriptors bound it too.
+	Lanes   int
 	SpinFor time.Duration // polling after the last progress before a wait parks; 0 is DefaultSpinFor, negative none
 	Yield   bool          // more ranks spin on this machine than it has cores
 	Verify  bool          // CRC32C of every frame
@@ -68,6 +72,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Window > 0 && c.Window < MinWindow {
 		return fabric.Invalidf("Window is %d; at least %d is needed, 0 for the default, or a negative one for no bound", c.Window, MinWindow)
+	}
+	if c.Lanes < 0 || c.Lanes > MaxLanes {
+		return fabric.Invalidf("Lanes is %d; 1 to %d, or 0 for the default", c.Lanes, MaxLanes)
 	}
 	if c.ChunkBytes < 0 || c.ChunkBytes%8 != 0 {
 		return fabric.Invalidf("ChunkBytes is %d; a multiple of 8 is needed", c.ChunkBytes)
@@ -111,115 +118,24 @@ func Open(ctx context.Context, m Mesh, c Config) (*Transport, error) {
 	if t.world == 1 {
 		return t, nil
 	}
-	sockets, err := connect(ctx, m, c.Channel)
-	if err != nil {
+	var err error
+	if t.group, err = link.New(link.Options{SpinFor: c.SpinFor, Yield: c.Yield}); err != nil {
 		return nil, err
 	}
-	if t.group, err = link.New(link.Options{SpinFor: c.SpinFor, Yield: c.Yield}); err == nil {
-		err = t.adopt(sockets)
-	}
-	if err != nil {
-		closeAll(sockets)
-		if t.group != nil {
-			t.group.Close()
-		}
+	if err := t.connect(ctx, m); err != nil {
+		t.group.Close()
 		return nil, err
+	}
+	if t.mend != nil {
+		t.mend.wg.Go(t.watch)
 	}
 	return t, nil
 }
 
-// connect makes this rank's connections at once; the first failure ends the others.
-func connect(ctx context.Context, m Mesh, channel string) ([]*net.TCPConn, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	sockets := make([]*net.TCPConn, m.World())
-	errs := make([]error, m.World())
-	var wg sync.WaitGroup
-	for p := range m.World() {
-		if p == m.Rank() {
-			continue
-		}
-		wg.Go(func() {
-			open := m.Accept
-			if p < m.Rank() {
-				open = m.Dial
-			}
-			if sockets[p], errs[p] = open(ctx, p, fabric.Lane{Channel: channel}); errs[p] != nil {
-				cancel()
-			}
-		})
-	}
-	wg.Wait()
-	if err := firstCause(errs); err != nil {
-		closeAll(sockets)
-		return nil, err
-	}
-	return sockets, nil
-}
-
-func closeAll(sockets []*net.TCPConn) {
-	for _, s := range sockets {
-		if s != nil {
-			_ = s.Close()
-		}
-	}
-}
-
-// firstCause prefers an error that is not the consequence of another's cancel.
-func firstCause(errs []error) error {
-	var consequence error
-	for p, err := range errs {
-		if err == nil {
-			continue
-		}
-		err = fmt.Errorf("data connection to rank %d: %w", p, err)
-		if !errors.Is(err, context.Canceled) {
-			return err
-		}
-		consequence = err
-	}
-	return consequence
-}
-
-// adopt moves the sockets out of the runtime's poller into the group; the entries it has taken become nil.
-func (t *Transport) adopt(sockets []*net.TCPConn) error {
-	for p, s := range sockets {
-		if s == nil {
-			continue
-		}
-		remote := s.RemoteAddr().(*net.TCPAddr).IP
-		local := remote.IsLoopback() || remote.Equal(s.LocalAddr().(*net.TCPAddr).IP)
-		if err := sock.Tune(s, sock.Data); err != nil {
-			return err
-		}
-		fd, err := sock.Take(s)
-		sockets[p] = nil
-		if err != nil {
-			return err
-		}
-		conn, err := t.group.Add(fd)
-		if err != nil {
-			return err
-		}
-		t.flows[p] = flow{peer: p, conn: conn, window: window(t.c.Window, local)}
-	}
-	return nil
-}
-
-func window(setting int, loopback bool) int {
-	switch {
-	case setting > 0:
-		return setting
-	case setting == 0 && loopback:
-		return DefaultWindow
-	default:
-		return 0
-	}
-}
-
-// tags are what binds a frame to this Open of this group and channel.
-func tags(id [16]byte, group, channel string) (session uint64, tag uint32) {
-	h := fnv.New32a()
+// binding is what binds a frame to this Open of this group and channel.
+func binding(id [16]byte, group, channel string) uint64 {
+	h := sha256.New()
+	h.Write(id[:])
 	fmt.Fprintf(h, "%s\x00%s", group, channel)
-	return binary.LittleEndian.Uint64(id[:8]), h.Sum32()
+	return binary.LittleEndian.Uint64(h.Sum(nil))
 }

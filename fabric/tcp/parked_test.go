@@ -17,8 +17,8 @@ func TestParkedRanksMissNoEvent(t *testing.T) {
 	ts := open(t, world, Config{SpinFor: -1, EagerBytes: 64, ChunkBytes: 64})
 	var wg sync.WaitGroup
 	for _, tr := range ts {
-		for p := range tr.flows {
-			tr.flows[p].window = 8 // a stall every few bytes
+		for p := range tr.peers {
+			tr.peers[p].window = 8 // a stall every few bytes
 		}
 		c := fabric.New(tr, fabric.Options{Timeout: 10 * time.Second})
 		wg.Go(func() {

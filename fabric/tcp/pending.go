@@ -14,17 +14,18 @@ import (
 const (
 	// copyGrain is how much of its own block a rank copies between two looks at the sockets.
 	copyGrain = 128 << 10
-	// fewFlows is up to how many sockets it is cheaper to try each than to ask the poller which is worth it.
-	fewFlows = 2
+	// fewSockets is up to how many sockets it is cheaper to try each than to ask which is worth it.
+	fewSockets = 2
 )
 
 // pending is the call in flight. It is reused: a Transport has one.
 type pending struct {
-	t      *Transport
-	call   *fabric.Call
-	active []*flow // unfinished
-	moved  uint64  // bytes, both ways
-	moves  bool    // the call is what the flows do, and nothing else
+	t       *Transport
+	call    *fabric.Call
+	active  []*peer // unfinished
+	sockets int     // of them, when the call began
+	moved   uint64  // bytes, both ways
+	moves   bool    // the call is what the flows do, and nothing else
 
 	expected [frame.Size]byte
 	arena    []byte // where other ranks' contributions land, kept between calls
@@ -40,14 +41,17 @@ type pending struct {
 }
 
 func newPending(t *Transport) pending {
-	return pending{t: t, active: make([]*flow, 0, t.world), inputs: make([][]byte, t.world), views: make([][]byte, t.world)}
+	return pending{t: t, active: make([]*peer, 0, t.world), inputs: make([][]byte, t.world), views: make([][]byte, t.world)}
 }
 
 // step makes all the progress that can be made now.
 func (p *pending) step() (done bool, err error) {
+	if p.t.mendDue.Load() {
+		p.t.mendDriven()
+	}
 	before := p.moved
 	done, err = p.round()
-	if !done && err == nil && p.moved == before && len(p.active) > fewFlows && p.t.group.Refresh() {
+	if !done && err == nil && p.moved == before && p.sockets > fewSockets && p.t.group.Refresh() {
 		return p.round()
 	}
 	return done, err
@@ -55,20 +59,17 @@ func (p *pending) step() (done bool, err error) {
 
 // round tries once everything that can make progress.
 func (p *pending) round() (done bool, err error) {
-	few := len(p.active) <= fewFlows
+	few := p.sockets <= fewSockets
 	for i := 0; i < len(p.active); {
 		f := p.active[i]
-		if few || f.conn.Writable {
-			if err := p.send(f); err != nil {
-				return true, err
-			}
+		if err := p.send(f, few); err != nil {
+			return true, err
 		}
-		if few || f.conn.Readable {
-			if err := p.receive(f); err != nil {
-				return true, err
-			}
+		if err := p.receive(f, few); err != nil {
+			return true, err
 		}
 		if f.finished() {
+			f.pause()
 			last := len(p.active) - 1
 			p.active[i], p.active = p.active[last], p.active[:last]
 			continue
@@ -102,13 +103,13 @@ func (p *pending) combine() {
 		return
 	}
 	ready := len(p.block)
-	for r := range p.t.flows {
+	for r := range p.t.peers {
 		if r == p.t.rank {
 			continue
 		}
-		f := &p.t.flows[r]
+		f := &p.t.peers[r]
 		ready = min(ready, f.contributed())
-		if p.overwrites && f.outAt == 0 {
+		if p.overwrites && !f.sentForGood() {
 			return
 		}
 	}
@@ -120,8 +121,8 @@ func (p *pending) combine() {
 	}
 	reduce.Combine(p.block[p.combined:ready], p.views, p.call.DType, p.call.Reduce)
 	p.combined = ready
-	for r := range p.t.flows {
-		p.t.flows[r].open = ready
+	for r := range p.t.peers {
+		p.t.peers[r].open = ready
 	}
 }
 
@@ -188,7 +189,7 @@ func (w *work) Stalled(yes bool) {
 	set := uint64(0)
 	if yes {
 		for _, f := range w.active {
-			set |= 1 << f.peer
+			set |= 1 << f.rank
 		}
 	}
 	w.t.waiting.Store(set)
@@ -197,25 +198,27 @@ func (w *work) Stalled(yes bool) {
 // timedOut names the rank that holds the call up: the one that has brought least of what is due, and only when all of
 // it is here one that takes nothing.
 func (p *pending) timedOut(idle time.Duration) error {
-	var slow *flow
+	var slow *peer
 	for _, f := range p.active {
-		if slow == nil || f.brought() < slow.brought() || f.brought() == slow.brought() && f.peer < slow.peer {
+		if slow == nil || f.brought() < slow.brought() || f.brought() == slow.brought() && f.rank < slow.rank {
 			slow = f
 		}
 	}
 	if slow == nil {
 		return &fabric.Cause{Kind: fabric.ErrTimeout, Peer: -1, From: -1, Text: fmt.Sprintf("nothing moved for %v", idle)}
 	}
-	c := &fabric.Cause{Kind: fabric.ErrTimeout, Peer: slow.peer, From: -1}
-	if slow.inAt < slow.ins {
-		c.Part = slow.in[slow.inAt].part
+	c := &fabric.Cause{Kind: fabric.ErrTimeout, Peer: slow.rank, From: -1}
+	if s := slow.incoming(); s != nil {
+		c.Part = uint32(s.ended)
 		c.Text = fmt.Sprintf("nothing moved for %v in %v; rank %d waits for rank %d, which has sent %d of %d bytes",
-			idle, p.call.Op, p.t.rank, slow.peer, slow.arrived, slow.due)
+			idle, p.call.Op, p.t.rank, slow.rank, slow.arrived, slow.due)
 		return c
 	}
-	c.Part = slow.out[slow.outAt].part
+	if s := slow.outgoing(); s != nil {
+		c.Part = uint32(s.ended)
+	}
 	c.Text = fmt.Sprintf("nothing moved for %v in %v; rank %d waits for rank %d to take bytes, %d of %d sent",
-		idle, p.call.Op, p.t.rank, slow.peer, slow.sent, slow.toSend)
+		idle, p.call.Op, p.t.rank, slow.rank, slow.sent, slow.toSend)
 	if p.call.Op == fabric.Send {
 		c.Text += "; if both ranks are in Send, use SendRecv or Exchange"
 	}

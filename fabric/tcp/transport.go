@@ -15,16 +15,21 @@ type Transport struct {
 	c           Config
 	rank, world int
 	group       *link.Group // nil in a world of 1
-	flows       []flow      // by rank; this rank's own is unused
+	peers       []peer      // by rank; this rank's own is unused
 	header      frame.Header
 	call        pending
+	mend        *mender // nil where no lane can be spared
+	mendDue     atomic.Bool
 	waiting     atomic.Uint64
 	ended       atomic.Pointer[fabric.Cause] // a world of 1 has no group to keep it
 }
 
 func newTransport(m Mesh, c Config) *Transport {
-	t := &Transport{c: c, rank: m.Rank(), world: m.World(), flows: make([]flow, m.World())}
-	t.header.Session, t.header.Group = tags(m.ID(), c.Group, c.Channel)
+	t := &Transport{c: c, rank: m.Rank(), world: m.World(), peers: make([]peer, m.World())}
+	for r := range t.peers {
+		t.peers[r].c, t.peers[r].rank = &t.c, r
+	}
+	t.header.Binding = binding(m.ID(), c.Group, c.Channel)
 	t.header.Verify = c.Verify
 	t.call = newPending(t)
 	return t
@@ -54,7 +59,18 @@ func (t *Transport) Begin(c *fabric.Call) (fabric.Pending, error) {
 	p := &t.call
 	p.begin(c)
 	for _, f := range p.active {
-		if err := p.send(f); err != nil {
+		if !f.wide {
+			continue
+		}
+		if f.up == 0 {
+			return nil, t.noLane(f)
+		}
+		if err := p.recall(f); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range p.active {
+		if err := p.send(f, true); err != nil {
 			return nil, err
 		}
 	}
@@ -116,6 +132,9 @@ func (t *Transport) Abort(cause error) {
 func (t *Transport) Close() error {
 	closed := &fabric.Cause{Kind: fabric.ErrClosed, Peer: -1, From: -1}
 	t.Abort(closed)
+	if t.mend != nil {
+		t.mend.close()
+	}
 	if t.group != nil {
 		t.group.Close()
 	}
@@ -129,12 +148,19 @@ func (t *Transport) Stats() fabric.TransportStats {
 		return s
 	}
 	s.Polls, s.Parks = t.group.Counts()
-	for p := range t.flows {
+	for p := range t.peers {
 		if p == t.rank {
 			continue
 		}
 		ps := fabric.PeerStats{Peer: p}
-		ps.SentBytes, ps.ReceivedBytes, ps.SentFrames, ps.ReceivedFrames = t.flows[p].conn.Counts()
+		for _, r := range t.peers[p].rails {
+			rs := r.stats()
+			ps.Rails = append(ps.Rails, rs)
+			ps.SentBytes += rs.SentBytes
+			ps.ReceivedBytes += rs.ReceivedBytes
+			ps.SentFrames += rs.SentFrames
+			ps.ReceivedFrames += rs.ReceivedFrames
+		}
 		s.Peers = append(s.Peers, ps)
 	}
 	return s

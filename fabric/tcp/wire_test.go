@@ -108,8 +108,7 @@ func TestSendingStaysWithinTheWindowOfWhatArrived(t *testing.T) {
 	takes(t, peer, frame.Size+window)
 	assert.EqualValues(t, frame.Size+window, sentBytes(), "nothing has come: a window")
 
-	session, group := tags([16]byte{1, 2, 3}, "", "host")
-	h := frame.Header{Session: session, Group: group, Class: fabric.Pair, Op: fabric.Exchange, Rank: 0, Seq: 1, Total: size, Payload: DefaultChunkBytes}
+	h := frame.Header{Binding: binding([16]byte{1, 2, 3}, "", "host"), Order: 1, Class: fabric.Pair, Op: fabric.Exchange, Rank: 0, Seq: 1, Total: size, Payload: DefaultChunkBytes}
 	write(t, peer, h, false, make([]byte, DefaultChunkBytes))
 	takes(t, peer, frame.Size+DefaultChunkBytes)
 	assert.EqualValues(t, 2*frame.Size+DefaultChunkBytes+window, sentBytes(), "a chunk has come: as much, and a window")

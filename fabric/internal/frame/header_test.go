@@ -10,23 +10,51 @@ import (
 	"pgregory.net/rapid"
 )
 
-var sample = Header{Session: 0x1122334455667788, Group: 0xaabbccdd, Class: fabric.Group, Op: fabric.AllReduce, DType: fabric.BF16,
+var sample = Header{Binding: 0x1122334455667788, Order: 0xaabbccdd, Ack: 0x01020304, Class: fabric.Group, Op: fabric.AllReduce, DType: fabric.BF16,
 	Reduce: fabric.Avg, Step: Result, Verify: true, Rank: NoRank, Seq: 812, Total: 4096, Hash: 7, Part: 3, Payload: 1024}
 
 func TestGoldenBytes(t *testing.T) {
 	var b [Size]byte
 	sample.Put(&b)
-	assert.Equal(t, "48464631ddccbbaa88776655443322112c0300000000000000100000000000000700000000000000000400000300000001010605010"+
-		"1ffff0000000000000000", hex.EncodeToString(b[:]))
+	assert.Equal(t, "46320106050"+"6ffff8877665544332211"+"ddccbbaa04030201"+"2c03000000000000"+"0010000000000000"+"0700000000000000"+
+		"0300000000040000"+"0000000000000000", hex.EncodeToString(b[:]))
 	got, err := Parse(&b)
 	require.NoError(t, err)
 	assert.Equal(t, sample, got)
+	kind, order, step, part, payload := Peek(&b)
+	assert.Equal(t, []any{Data, sample.Order, Result, sample.Part, sample.Payload}, []any{kind, order, step, part, payload})
+	assert.Equal(t, sample.Ack, AckOf(&b))
+	SetAck(&b, 9)
+	got, err = Parse(&b)
+	require.NoError(t, err)
+	want := sample
+	want.Ack = 9
+	assert.Equal(t, want, got, "and nothing else")
+}
+
+func TestNoticesAreToldFromCalls(t *testing.T) {
+	for _, h := range []Header{{Kind: Ack, Binding: 3, Ack: 7, Rank: NoRank}, {Kind: Down, Binding: 3, Ack: 7, Part: 2, Seq: 5, Rank: NoRank, Verify: true}} {
+		var b [Size]byte
+		h.Put(&b)
+		got, err := Parse(&b)
+		require.NoError(t, err)
+		assert.Equal(t, h, got)
+		for name, spoil := range map[string]func(){
+			"an order": func() { b[16] = 1 }, "an operation": func() { b[2] = 1 }, "a payload": func() { b[52] = 1 }, "a pair's class": func() { b[5] |= 1 },
+			"a rank": func() { b[6] = 0 }, "a total": func() { b[32] = 1 }, "a step": func() { b[5] |= 2 }, "an unknown kind": func() { b[5] |= 3 << 3 },
+		} {
+			h.Put(&b)
+			spoil()
+			_, err := Parse(&b)
+			assert.Error(t, err, "kind %d with %s", h.Kind, name)
+		}
+	}
 }
 
 func TestRoundTripIsIdentity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		op := rapid.SampledFrom(fabric.Ops()).Draw(t, "op")
-		h := Header{Op: op, Class: op.Class(), Session: rapid.Uint64().Draw(t, "session"), Group: rapid.Uint32().Draw(t, "group"),
+		h := Header{Op: op, Class: op.Class(), Binding: rapid.Uint64().Draw(t, "binding"), Order: rapid.Uint32().Draw(t, "order"), Ack: rapid.Uint32().Draw(t, "ack"),
 			Step: Step(rapid.IntRange(0, 1).Draw(t, "step")), Verify: rapid.Bool().Draw(t, "verify"), Rank: rapid.Uint16().Draw(t, "rank"),
 			Seq: rapid.Uint64().Draw(t, "seq"), Total: rapid.Uint64().Draw(t, "total"), Hash: rapid.Uint64().Draw(t, "hash"),
 			Part: rapid.Uint32().Draw(t, "part"), Payload: rapid.Uint32().Draw(t, "payload")}
@@ -50,7 +78,7 @@ func TestEveryByteCounts(t *testing.T) {
 	for i := range a {
 		b := a
 		b[i] ^= 0x10
-		assert.Equal(t, i >= sumsAt, Equal(&a, &b), "byte %d", i)
+		assert.Equal(t, i >= sumsAt || i >= ackAt && i < ackAt+4, Equal(&a, &b), "byte %d", i)
 		assert.False(t, HeaderIntact(&b), "byte %d", i)
 	}
 	assert.True(t, HeaderIntact(&a))
@@ -64,15 +92,14 @@ func TestEveryByteCounts(t *testing.T) {
 
 func TestParseRefusesWhatNobodyWrites(t *testing.T) {
 	for name, spoil := range map[string]func(b *[Size]byte){
-		"magic":                  func(b *[Size]byte) { b[3] = '2' },
-		"flags":                  func(b *[Size]byte) { b[53] = 2 },
-		"sums without the flag":  func(b *[Size]byte) { b[53], b[63] = 0, 1 },
-		"operation":              func(b *[Size]byte) { b[49] = 99 },
-		"class":                  func(b *[Size]byte) { b[48] = uint8(fabric.Pair) },
-		"dtype":                  func(b *[Size]byte) { b[50] = 0 },
-		"avg of integers":        func(b *[Size]byte) { b[50] = uint8(fabric.I32) },
-		"a move with a dtype":    func(b *[Size]byte) { b[49] = uint8(fabric.AllGather) },
-		"a step there is not of": func(b *[Size]byte) { b[52] = 2 },
+		"magic":                func(b *[Size]byte) { b[1] = '3' },
+		"bits":                 func(b *[Size]byte) { b[5] |= 0x20 },
+		"sums without the bit": func(b *[Size]byte) { b[5], b[63] = b[5]&^4, 1 },
+		"operation":            func(b *[Size]byte) { b[2] = 99 },
+		"class":                func(b *[Size]byte) { b[5] |= 1 },
+		"dtype":                func(b *[Size]byte) { b[3] = 0 },
+		"avg of integers":      func(b *[Size]byte) { b[3] = uint8(fabric.I32) },
+		"a move with a dtype":  func(b *[Size]byte) { b[2] = uint8(fabric.AllGather) },
 	} {
 		var b [Size]byte
 		sample.Put(&b)

@@ -2,7 +2,6 @@ package link
 
 import (
 	"fmt"
-	"io"
 	"sync/atomic"
 	"syscall"
 )
@@ -19,11 +18,11 @@ const (
 	mostAtOnce = 1 << 20
 )
 
-// Conn is one connection. It sends one frame and receives one frame at a time; both make progress independently.
+// Conn is one connection. It sends one frame and receives one frame at a time, each at its own pace.
 type Conn struct {
 	fd  int
 	out transfer
-	in  transfer
+	in  inbound
 
 	// Readable and Writable are hints: false after a call that would have blocked, true again after the poller said so,
 	// or by an owner who would rather try.
@@ -34,7 +33,7 @@ type Conn struct {
 	sentFrames, receivedFrames atomic.Uint64
 }
 
-// transfer is one frame under way. A small payload lies behind the header in stage; a larger one stays where it is.
+// transfer is the frame being sent. A small payload lies behind the header in stage; a larger one stays where it is.
 type transfer struct {
 	stage   []byte
 	payload []byte
@@ -43,9 +42,6 @@ type transfer struct {
 	active  bool
 	vector  vector
 }
-
-// Header is where the frame's header lies: to fill before Send, to read after Receive is complete.
-func (t *transfer) header() *[HeaderSize]byte { return (*[HeaderSize]byte)(t.stage[:]) }
 
 func (t *transfer) begin(payload []byte) {
 	t.payload, t.whole, t.moved, t.active = payload, HeaderSize+len(payload), 0, true
@@ -57,7 +53,7 @@ func (t *transfer) begin(payload []byte) {
 func (t *transfer) inlined() bool { return len(t.payload) <= inline }
 
 // SendHeader is the header of the next frame to send: fill it, then call Send.
-func (c *Conn) SendHeader() *[HeaderSize]byte { return c.out.header() }
+func (c *Conn) SendHeader() *[HeaderSize]byte { return (*[HeaderSize]byte)(c.out.stage) }
 
 // Send begins to send the header that was filled and payload, which stays the connection's until Sending is false.
 func (c *Conn) Send(payload []byte) {
@@ -76,7 +72,7 @@ func (c *Conn) Flush(limit int) (int, error) {
 	most := min(t.whole, HeaderSize+limit)
 	total := 0
 	for t.moved < most {
-		n, errno := c.write(t, most-t.moved)
+		n, errno := c.write(most - t.moved)
 		if errno != 0 {
 			if errno == syscall.EAGAIN {
 				c.Writable = false
@@ -95,55 +91,6 @@ func (c *Conn) Flush(limit int) (int, error) {
 		c.sentBytes.Add(uint64(total))
 	}
 	return total, nil
-}
-
-// Receive begins to receive a frame with a payload of len(dst), which stays the connection's until Receiving is false.
-func (c *Conn) Receive(dst []byte) { c.in.begin(dst) }
-
-// Receiving says whether a frame is under way.
-func (c *Conn) Receiving() bool { return c.in.active }
-
-// ReceivedHeader is the header of the frame under way, once HeaderReady, and of the last one until the next Receive.
-func (c *Conn) ReceivedHeader() *[HeaderSize]byte { return c.in.header() }
-
-// HeaderReady says whether the whole header has arrived.
-func (c *Conn) HeaderReady() bool { return c.in.moved >= HeaderSize }
-
-// PayloadReceived is how many bytes of the frame's payload have arrived.
-func (c *Conn) PayloadReceived() int { return max(c.in.moved-HeaderSize, 0) }
-
-// Fill reads what the socket has, of this frame at most. It gives the bytes read. A small payload reaches its
-// destination by Deliver only, so that a caller can look at the header first.
-func (c *Conn) Fill() (int, error) {
-	t := &c.in
-	n, errno := c.read(t)
-	switch {
-	case errno == syscall.EAGAIN:
-		c.Readable = false
-		return 0, nil
-	case errno != 0:
-		return 0, &SocketError{"receive", errno}
-	case n == 0:
-		return 0, io.EOF
-	}
-	t.moved += n
-	c.receivedBytes.Add(uint64(n))
-	if t.moved == t.whole {
-		t.active = false
-		c.receivedFrames.Add(1)
-	}
-	return n, nil
-}
-
-// Deliver puts the payload of a received frame into its destination and gives it back; it is the caller's from then on.
-func (c *Conn) Deliver() []byte {
-	t := &c.in
-	dst := t.payload
-	if t.inlined() {
-		copy(dst, t.stage[HeaderSize:])
-	}
-	t.payload = nil
-	return dst
 }
 
 // Counts are the connection's monotonic counters; safe from any goroutine.

@@ -28,6 +28,7 @@ var ErrDriven = errors.New("another goroutine is driving these sockets")
 const (
 	idle = iota
 	driven
+	tended  // driven for a moment, which Enter and Close wait for
 	closing // driven, and to be closed by the driver as it leaves
 	closed
 )
@@ -57,7 +58,8 @@ func New(o Options) (*Group, error) {
 	return &Group{o: o, poller: p, left: make(chan struct{})}, nil
 }
 
-// Add takes a connected non-blocking socket, which is the Group's from then on, and closed with it. Before the first Enter.
+// Add takes a connected non-blocking socket, which is the Group's from then on, and closed with it. Only the driver calls
+// it, or the maker before the first Enter.
 func (g *Group) Add(fd int) (*Conn, error) {
 	c := &Conn{fd: fd, Readable: true, Writable: true}
 	c.out.stage, c.in.stage = make([]byte, stageBytes), make([]byte, stageBytes)
@@ -68,20 +70,43 @@ func (g *Group) Add(fd int) (*Conn, error) {
 	return c, nil
 }
 
+// Drop closes a connection before its group. Only the driver calls it.
+func (g *Group) Drop(c *Conn) {
+	g.poller.remove(c)
+	closeSocket(c.fd)
+	c.fd = -1
+}
+
 // Enter makes the caller the driver until Leave, also of an aborted group, whose Wait gives the cause. It gives ErrDriven
 // while another goroutine drives, and what Abort was given, or os.ErrClosed, once the group is closed.
 func (g *Group) Enter() error {
-	if !g.state.CompareAndSwap(idle, driven) {
-		if err := g.Aborted(); err != nil {
-			return err
+	for !g.state.CompareAndSwap(idle, driven) {
+		switch g.state.Load() {
+		case tended:
+			runtime.Gosched()
+		case idle:
+		case driven:
+			return g.abortedOr(ErrDriven)
+		default:
+			return g.abortedOr(os.ErrClosed)
 		}
-		if g.state.Load() == driven {
-			return ErrDriven
-		}
-		return os.ErrClosed
 	}
 	return nil
 }
+
+// Tend drives the group for the short while of f, which never blocks, unless somebody drives it already or it is closed.
+// It says whether f ran.
+func (g *Group) Tend(f func()) bool {
+	if !g.state.CompareAndSwap(idle, tended) {
+		return false
+	}
+	f()
+	g.state.Store(idle)
+	return true
+}
+
+// Wake makes a parked Wait poll once more. Safe from any goroutine.
+func (g *Group) Wake() { g.wake() }
 
 // Leave ends what Enter began.
 func (g *Group) Leave() {
@@ -113,6 +138,13 @@ func (g *Group) Aborted() error {
 	return nil
 }
 
+func (g *Group) abortedOr(err error) error {
+	if cause := g.Aborted(); cause != nil {
+		return cause
+	}
+	return err
+}
+
 // Close closes the connections, after a driver in progress has left: Abort first, or it may stay. Idempotent.
 func (g *Group) Close() {
 	g.close.Do(func() {
@@ -123,6 +155,8 @@ func (g *Group) Close() {
 					g.release()
 					return
 				}
+			case tended:
+				runtime.Gosched()
 			case driven:
 				if g.state.CompareAndSwap(driven, closing) {
 					g.wake()
@@ -139,7 +173,9 @@ func (g *Group) release() {
 	defer g.wakeMu.Unlock()
 	g.state.Store(closed)
 	for _, c := range g.poller.conns {
-		closeSocket(c.fd)
+		if c != nil {
+			closeSocket(c.fd)
+		}
 	}
 	g.poller.close()
 	close(g.left)

@@ -9,12 +9,16 @@ import (
 
 type vector struct{}
 
-func (c *Conn) write(t *transfer, most int) (int, syscall.Errno) {
-	return retry(func() (int, error) { return unix.Write(c.fd, t.rest(most)) })
+func (c *Conn) write(most int) (int, syscall.Errno) {
+	return retry(func() (int, error) { return unix.Write(c.fd, c.out.rest(most)) })
 }
 
-func (c *Conn) read(t *transfer) (int, syscall.Errno) {
-	return retry(func() (int, error) { return unix.Read(c.fd, t.rest(t.whole-t.moved)) })
+func (c *Conn) read() (int, syscall.Errno) {
+	head, body := c.in.room(mostAtOnce)
+	if len(head) == 0 {
+		head = body
+	}
+	return retry(func() (int, error) { return unix.Read(c.fd, head) })
 }
 
 // rest is the next run of the frame: of the stage, or of a payload that lies elsewhere.

@@ -15,67 +15,64 @@ type vector struct {
 
 // Raw system calls: the sockets never block, so the scheduler need not hear of them.
 
-func (c *Conn) write(t *transfer, most int) (int, syscall.Errno) {
-	return uninterrupted((*Conn).writeOnce, c, t, min(most, mostAtOnce))
+func (c *Conn) write(most int) (int, syscall.Errno) {
+	return uninterrupted((*Conn).writeOnce, c, min(most, mostAtOnce))
 }
 
-func (c *Conn) read(t *transfer) (int, syscall.Errno) {
-	return uninterrupted((*Conn).readOnce, c, t, min(t.whole-t.moved, mostAtOnce))
-}
+func (c *Conn) read() (int, syscall.Errno) { return uninterrupted((*Conn).readOnce, c, mostAtOnce) }
 
 // uninterrupted makes a system call again for as long as a signal ends it.
-func uninterrupted(call func(*Conn, *transfer, int) (int, syscall.Errno), c *Conn, t *transfer, most int) (int, syscall.Errno) {
+func uninterrupted(call func(*Conn, int) (int, syscall.Errno), c *Conn, most int) (int, syscall.Errno) {
 	for {
-		if n, errno := call(c, t, most); errno != unix.EINTR {
+		if n, errno := call(c, most); errno != unix.EINTR {
 			return n, errno
 		}
 	}
 }
 
-func (c *Conn) writeOnce(t *transfer, most int) (int, syscall.Errno) {
-	var n uintptr
-	var errno syscall.Errno
+func (c *Conn) writeOnce(most int) (int, syscall.Errno) {
+	t := &c.out
 	switch {
 	case t.inlined():
-		n, _, errno = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&t.stage[t.moved])), uintptr(most),
-			unix.MSG_NOSIGNAL, 0, 0)
+		return send(c.fd, t.stage[t.moved:t.moved+most])
 	case t.moved >= HeaderSize:
-		n, _, errno = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&t.payload[t.moved-HeaderSize])), uintptr(most),
-			unix.MSG_NOSIGNAL, 0, 0)
+		return send(c.fd, t.payload[t.moved-HeaderSize:][:most])
 	default:
-		count := t.vector.point(t, most)
+		head := min(HeaderSize-t.moved, most)
+		count := t.vector.point(t.stage[t.moved:][:head], t.payload[:most-head])
 		t.vector.msg.Iov = &t.vector.iov[0]
 		t.vector.msg.SetIovlen(count)
-		n, _, errno = syscall.RawSyscall6(unix.SYS_SENDMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&t.vector.msg)), unix.MSG_NOSIGNAL, 0, 0, 0)
+		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&t.vector.msg)), unix.MSG_NOSIGNAL, 0, 0, 0)
+		return int(n), errno
 	}
+}
+
+func (c *Conn) readOnce(most int) (int, syscall.Errno) {
+	in := &c.in
+	head, body := in.room(most)
+	if len(body) == 0 {
+		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(head))), uintptr(len(head)), 0, 0, 0)
+		return int(n), errno
+	}
+	count := in.vector.point(head, body)
+	n, _, errno := syscall.RawSyscall6(unix.SYS_READV, uintptr(c.fd), uintptr(unsafe.Pointer(&in.vector.iov[0])), uintptr(count), 0, 0, 0)
 	return int(n), errno
 }
 
-func (c *Conn) readOnce(t *transfer, most int) (int, syscall.Errno) {
-	var n uintptr
-	var errno syscall.Errno
-	switch {
-	case t.inlined():
-		n, _, errno = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&t.stage[t.moved])), uintptr(most), 0, 0, 0)
-	case t.moved >= HeaderSize:
-		n, _, errno = syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&t.payload[t.moved-HeaderSize])), uintptr(most), 0, 0, 0)
-	default:
-		count := t.vector.point(t, most)
-		n, _, errno = syscall.RawSyscall6(unix.SYS_READV, uintptr(c.fd), uintptr(unsafe.Pointer(&t.vector.iov[0])), uintptr(count), 0, 0, 0)
-	}
+func send(fd int, b []byte) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
 	return int(n), errno
 }
 
-// point aims the vector at what is left of the header and at the payload, most bytes in all.
-func (v *vector) point(t *transfer, most int) int {
-	v.iov[0].Base = &t.stage[t.moved]
-	head := min(HeaderSize-t.moved, most)
-	v.iov[0].SetLen(head)
-	if most == head {
+// point aims the vector at the rest of a header and at a payload.
+func (v *vector) point(head, body []byte) int {
+	v.iov[0].Base = unsafe.SliceData(head)
+	v.iov[0].SetLen(len(head))
+	if len(body) == 0 {
 		return 1
 	}
-	v.iov[1].Base = &t.payload[0]
-	v.iov[1].SetLen(most - head)
+	v.iov[1].Base = unsafe.SliceData(body)
+	v.iov[1].SetLen(len(body))
 	return 2
 }
 

@@ -6,8 +6,8 @@ import "syscall"
 
 type vector struct{}
 
-func (c *Conn) write(*transfer, int) (int, syscall.Errno) { return 0, syscall.EINVAL }
-func (c *Conn) read(*transfer) (int, syscall.Errno)       { return 0, syscall.EINVAL }
+func (c *Conn) write(int) (int, syscall.Errno) { return 0, syscall.EINVAL }
+func (c *Conn) read() (int, syscall.Errno)     { return 0, syscall.EINVAL }
 
 func yieldThread() {}
 

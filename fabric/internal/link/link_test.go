@@ -39,6 +39,8 @@ func pair(t testing.TB, o Options) (a, b *Group, ca, cb *Conn) {
 // swap sends one frame and receives one: the smallest Work.
 type swap struct {
 	c       *Conn
+	header  [HeaderSize]byte
+	recv    []byte // nil once it has come, or when nothing is due
 	moved   uint64
 	stalls  int
 	parking chan struct{} // closed before the first park
@@ -50,10 +52,7 @@ func newSwap(c *Conn, send, recv []byte) *swap {
 		copy(c.SendHeader()[:], "header")
 		c.Send(send)
 	}
-	if recv != nil {
-		c.Receive(recv)
-	}
-	return &swap{c: c, limit: len(send), parking: make(chan struct{})}
+	return &swap{c: c, recv: recv, limit: len(send), parking: make(chan struct{})}
 }
 
 func (s *swap) Poll() (bool, error) {
@@ -64,17 +63,23 @@ func (s *swap) Poll() (bool, error) {
 			return true, err
 		}
 	}
-	if s.c.Receiving() {
+	if s.recv != nil {
+		s.c.Expect(0, s.recv)
 		n, err := s.c.Fill()
 		s.moved += uint64(n)
 		if err != nil {
 			return true, err
 		}
-		if !s.c.Receiving() {
-			s.c.Deliver()
+		if s.c.HeaderReady() && !s.c.Placed() {
+			s.c.Place(s.recv)
+		}
+		if s.c.Complete() {
+			s.header = *s.c.ReceivedHeader()
+			s.c.Done()
+			s.recv = nil
 		}
 	}
-	return !s.c.Sending() && !s.c.Receiving(), nil
+	return !s.c.Sending() && s.recv == nil, nil
 }
 
 func (s *swap) Progress() uint64 { return s.moved }
@@ -109,15 +114,14 @@ func TestFramesOfEverySizeArriveWhole(t *testing.T) {
 		a, b, ca, cb := pair(t, Options{SpinFor: time.Millisecond})
 		in := [2][]byte{make([]byte, n), make([]byte, n)}
 		var wg sync.WaitGroup
+		swaps := [2]*swap{newSwap(ca, pattern(n, 0), in[0]), newSwap(cb, pattern(n, 1), in[1])}
 		for i, g := range []*Group{a, b} {
-			c := []*Conn{ca, cb}[i]
-			w := newSwap(c, pattern(n, i), in[i])
-			wg.Go(func() { assert.NoError(t, drive(g, w, 10*time.Second)) })
+			wg.Go(func() { assert.NoError(t, drive(g, swaps[i], 10*time.Second)) })
 		}
 		wg.Wait()
 		for i := range in {
 			assert.Equal(t, pattern(n, 1-i), in[i], "%d bytes", n)
-			assert.Equal(t, "header", string([]*Conn{ca, cb}[i].ReceivedHeader()[:6]))
+			assert.Equal(t, "header", string(swaps[i].header[:6]))
 		}
 		sent, received, out, in1 := ca.Counts()
 		assert.Equal(t, []uint64{uint64(n + HeaderSize), uint64(n + HeaderSize), 1, 1}, []uint64{sent, received, out, in1})
@@ -136,19 +140,22 @@ func TestNeverReadsBeyondItsFrame(t *testing.T) {
 	}
 }
 
-func TestSmallPayloadWaitsForDeliver(t *testing.T) {
+func TestSmallPayloadWaitsForItsPlace(t *testing.T) {
 	a, b, ca, cb := pair(t, Options{})
 	require.NoError(t, drive(a, newSwap(ca, pattern(16, 1), nil), time.Second))
 	dst := make([]byte, 16)
 	require.NoError(t, b.Enter())
-	cb.Receive(dst)
+	cb.Expect(0, dst)
 	_, err := cb.Fill()
 	require.NoError(t, err)
 	assert.True(t, cb.HeaderReady())
-	assert.False(t, cb.Receiving())
+	assert.False(t, cb.Complete())
 	assert.Equal(t, make([]byte, 16), dst, "the header can be refused before a byte is used")
-	cb.Deliver()
+	cb.Place(dst)
+	assert.True(t, cb.Complete())
 	assert.Equal(t, pattern(16, 1), dst)
+	cb.Done()
+	assert.False(t, cb.Receiving())
 	b.Leave()
 }
 

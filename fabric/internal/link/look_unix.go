@@ -2,7 +2,11 @@
 
 package link
 
-import "golang.org/x/sys/unix"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // interest is the poll events that would let the frames under way go on. They have epoll's values too.
 func (c *Conn) interest() int16 {
@@ -22,25 +26,48 @@ func (c *Conn) hint(events int16) {
 	c.Writable = c.Writable || events&^unix.POLLIN != 0
 }
 
-// looked is the descriptors of one look at what is worth a try.
-type looked struct{ fds []unix.PollFd }
+// connections are a poller's, with holes where some were dropped.
+type connections struct {
+	conns []*Conn
+	fds   []unix.PollFd // of one look at what is worth a try
+}
+
+// place takes c in, and gives its index.
+func (s *connections) place(c *Conn) int {
+	if i := slices.Index(s.conns, nil); i >= 0 {
+		s.conns[i] = c
+		return i
+	}
+	s.conns = append(s.conns, c)
+	return len(s.conns) - 1
+}
+
+func (s *connections) remove(c *Conn) { s.conns[slices.Index(s.conns, c)] = nil }
+
+// ask fills fds with the connections that something waits for.
+func (s *connections) ask() {
+	for _, c := range s.conns {
+		if c == nil {
+			continue
+		}
+		if want := c.interest(); want != 0 {
+			s.fds = append(s.fds, unix.PollFd{Fd: int32(c.fd), Events: want})
+		}
+	}
+}
 
 // refresh sets the hints of the connections that something waits for, by one system call, and says whether any is
 // worth a try.
-func (p *poller) refresh() bool {
-	p.fds = p.fds[:0]
-	for _, c := range p.conns {
-		if want := c.interest(); want != 0 {
-			p.fds = append(p.fds, unix.PollFd{Fd: int32(c.fd), Events: want})
-		}
-	}
-	if len(p.fds) == 0 || !look(p.fds) {
+func (s *connections) refresh() bool {
+	s.fds = s.fds[:0]
+	s.ask()
+	if len(s.fds) == 0 || !look(s.fds) {
 		return false
 	}
 	i := 0
-	for _, c := range p.conns {
-		if c.interest() != 0 {
-			c.hint(p.fds[i].Revents)
+	for _, c := range s.conns {
+		if c != nil && c.interest() != 0 {
+			c.hint(s.fds[i].Revents)
 			i++
 		}
 	}

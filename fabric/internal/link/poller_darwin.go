@@ -12,9 +12,8 @@ import (
 
 // poller waits with poll(2): a park holds a thread while it lasts.
 type poller struct {
-	pipe  [2]int
-	conns []*Conn
-	looked
+	pipe [2]int
+	connections
 }
 
 func newPoller() (*poller, error) {
@@ -39,17 +38,13 @@ func newPoller() (*poller, error) {
 }
 
 func (p *poller) add(c *Conn) error {
-	p.conns = append(p.conns, c)
+	p.place(c)
 	return nil
 }
 
 func (p *poller) park(deadline time.Time) error {
 	p.fds = append(p.fds[:0], unix.PollFd{Fd: int32(p.pipe[0]), Events: unix.POLLIN})
-	for _, c := range p.conns {
-		if want := c.interest(); want != 0 {
-			p.fds = append(p.fds, unix.PollFd{Fd: int32(c.fd), Events: want})
-		}
-	}
+	p.ask()
 	timeout := -1
 	if !deadline.IsZero() {
 		timeout = max(int(time.Until(deadline)/time.Millisecond)+1, 0)

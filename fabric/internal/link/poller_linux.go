@@ -21,8 +21,7 @@ type poller struct {
 	raw    syscall.RawConn
 	ready  func(fd uintptr) bool
 	events [64]unix.EpollEvent
-	conns  []*Conn
-	looked
+	connections
 }
 
 const wakeIndex = -1
@@ -68,16 +67,20 @@ func (p *poller) control(op, fd, index int, events uint32) error {
 }
 
 func (p *poller) add(c *Conn) error {
-	if err := p.control(unix.EPOLL_CTL_ADD, c.fd, len(p.conns), unix.EPOLLONESHOT); err != nil {
+	i := p.place(c)
+	if err := p.control(unix.EPOLL_CTL_ADD, c.fd, i, unix.EPOLLONESHOT); err != nil {
+		p.conns[i] = nil
 		return err
 	}
-	p.conns = append(p.conns, c)
 	return nil
 }
 
 // arm asks for one event of each connection that something waits for; what is there already counts.
 func (p *poller) arm() error {
 	for i, c := range p.conns {
+		if c == nil {
+			continue
+		}
 		if want := uint32(c.interest()); want != 0 && want != c.armed {
 			if err := p.control(unix.EPOLL_CTL_MOD, c.fd, i, want|unix.EPOLLONESHOT); err != nil {
 				return err
@@ -100,9 +103,10 @@ func (p *poller) collect() int {
 			p.drain()
 			continue
 		}
-		c := p.conns[e.Fd]
-		c.armed = 0
-		c.hint(int16(e.Events))
+		if c := p.conns[e.Fd]; c != nil {
+			c.armed = 0
+			c.hint(int16(e.Events))
+		}
 	}
 	return int(n)
 }

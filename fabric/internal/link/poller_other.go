@@ -16,6 +16,7 @@ func newPoller() (*poller, error) {
 }
 
 func (p *poller) add(*Conn) error      { return errors.ErrUnsupported }
+func (p *poller) remove(*Conn)         {}
 func (p *poller) refresh() bool        { return false }
 func (p *poller) park(time.Time) error { return errors.ErrUnsupported }
 func (p *poller) wake()                {}

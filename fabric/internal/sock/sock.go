@@ -19,3 +19,9 @@ const (
 	KeepCount    = 6
 	UserTimeout  = 30 * time.Second // Control only
 )
+
+// Options bound what a data socket holds; zero leaves it to the system.
+type Options struct {
+	Buffer int // bytes, of each direction
+	Unsent int // bytes taken and not yet sent; linux
+}

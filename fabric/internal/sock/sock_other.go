@@ -16,3 +16,6 @@ func Tune(*net.TCPConn, Use) error { return errOS }
 
 // Take is not to be had on this system.
 func Take(*net.TCPConn) (int, error) { return -1, errOS }
+
+// Limit is not to be had on this system.
+func Limit(*net.TCPConn, Options) error { return errOS }

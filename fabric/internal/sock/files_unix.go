@@ -1,6 +1,6 @@
 //go:build unix
 
-package bootstrap
+package sock
 
 import (
 	"math"
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFiles reads how many files this process has open and how many it may have.
-func openFiles() (used, limit uint64) {
+// OpenFiles reads how many files this process has open and how many it may have.
+func OpenFiles() (used, limit uint64) {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
 		return 0, math.MaxUint64

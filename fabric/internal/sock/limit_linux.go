@@ -1,0 +1,14 @@
+package sock
+
+import "golang.org/x/sys/unix"
+
+func limits(o Options) []option {
+	var all []option
+	if o.Buffer > 0 {
+		all = append(all, option{"SO_SNDBUF", unix.SOL_SOCKET, unix.SO_SNDBUF, o.Buffer, false}, option{"SO_RCVBUF", unix.SOL_SOCKET, unix.SO_RCVBUF, o.Buffer, false})
+	}
+	if o.Unsent > 0 {
+		all = append(all, option{"TCP_NOTSENT_LOWAT", unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, o.Unsent, false})
+	}
+	return all
+}

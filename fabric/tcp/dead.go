@@ -1,0 +1,115 @@
+package tcp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/frame"
+)
+
+// dropped decides what the failure of a lane means: nothing more than that while the pair has another one.
+func (t *Transport) dropped(f *peer, l *lane, err error) error {
+	var cause *fabric.Cause
+	if errors.As(err, &cause) {
+		return err
+	}
+	if !f.wide {
+		return broken(f, err)
+	}
+	return t.bury(f, l, err)
+}
+
+// bury closes a lane and gives what was on its way there to the others. It gives the cause that ends the call when there
+// are none.
+func (t *Transport) bury(f *peer, l *lane, why error) error {
+	l.rail.closed(l.conn)
+	mine := uint8(l.index + 1)
+	if int32(f.outOrder-f.acked) > 0 {
+		for i := range f.outs {
+			if s := &f.out[i]; s.large() {
+				f.lose(s, l)
+			}
+		}
+	}
+	if l.conn.Sending() && l.sending.kept {
+		f.sent += len(l.sending.span.buf) // its copy goes again
+		l.sending.span.ended++
+		f.outLeft--
+	}
+	for i := range f.kept {
+		if f.kept[i].lane == mine {
+			f.kept[i].lane = 0
+			f.keptLost++
+		}
+	}
+	t.group.Drop(l.conn)
+	l.conn, l.why, l.held = nil, why, false
+	f.up--
+	f.ackNow = true
+	for _, other := range f.lanes {
+		if other.conn != nil {
+			other.announce |= 1 << l.index
+			other.held = false // what it holds must be put aside: what this one lost may come behind it
+			other.conn.Readable = true
+		}
+	}
+	t.lost(f, l)
+	if f.up == 0 {
+		return t.noLane(f)
+	}
+	return nil
+}
+
+// noLane is the cause when a pair has no lane left.
+func (t *Transport) noLane(f *peer) error {
+	return t.peerCause(f, 0, fmt.Sprintf("no connection to rank %d is left: %s", f.rank, f.describeRails()), nil)
+}
+
+// lose marks the parts that a dead lane had taken as not sent.
+func (f *peer) lose(s *span, l *lane) {
+	under := -1
+	if l.conn.Sending() && l.sending.span == s {
+		under = l.sending.part
+	}
+	for part, lane := range s.marks[:s.begun] {
+		if lane != uint8(l.index+1) {
+			continue
+		}
+		s.marks[part] = 0
+		s.lost++
+		if part != under {
+			s.ended--
+			f.outLeft++
+			f.sent -= len(s.at(part))
+		}
+	}
+}
+
+// laneDown takes a peer's word that a lane is dead: what this rank sent on it, and the peer does not have, goes again.
+// The peer sends again what it had sent there, behind this notice.
+func (p *pending) laneDown(f *peer, l *lane, h *frame.Header) error {
+	if int(h.Part) >= len(f.lanes) || int(h.Part) == l.index || h.Seq > maxGeneration {
+		return p.t.peerCause(f, 0, fmt.Sprintf("rank %d says that lane %d of generation %d is dead; there are %d, and it said so on lane %d",
+			f.rank, h.Part, h.Seq, len(f.lanes), l.index), nil)
+	}
+	dead, generation := f.lanes[h.Part], int(h.Seq)
+	switch {
+	case generation < dead.generation:
+	case dead.conn != nil && generation == dead.generation:
+		return p.t.bury(f, dead, fmt.Errorf("rank %d lost it", f.rank))
+	case dead.conn == nil:
+		dead.generation = generation // it had one already that never came to life here
+		p.t.requestMend()
+	}
+	return nil
+}
+
+func broken(f *peer, err error) error {
+	text := fmt.Sprintf("connection to rank %d: %v", f.rank, err)
+	if errors.Is(err, io.EOF) {
+		text = fmt.Sprintf("rank %d closed its connection", f.rank)
+	}
+	return &fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: f.rank, From: -1, Text: text, Err: err}
+}

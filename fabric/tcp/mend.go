@@ -1,0 +1,330 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+const (
+	// mendEvery is how often the lanes of a pair that has several are looked after.
+	mendEvery = 250 * time.Millisecond
+	// A lane is given up when as many retransmissions in a row, over as long, were not answered.
+	givenUpAfter   = time.Second
+	givenUpRetries = 3
+	maxGeneration  = 1<<16 - 1
+)
+
+// mender looks after lanes: it finds dead ones, also when no call is in flight, and has them dialled anew.
+type mender struct {
+	mesh Mesh
+	life context.Context
+	end  context.CancelFunc
+	wg   sync.WaitGroup
+	now  chan struct{} // asks for a look before the next tick
+
+	mu      sync.Mutex
+	arrived []arrival      // connections dialled anew
+	dials   map[*lane]dial // begun
+	wanted  []dial         // to begin
+	notes   []note         // for the log
+	dark    map[string]bool
+}
+
+type arrival struct {
+	f    *peer
+	l    *lane
+	name fabric.Lane
+	conn *net.TCPConn
+}
+
+type dial struct {
+	f      *peer
+	l      *lane
+	name   fabric.Lane
+	cancel context.CancelFunc
+}
+
+type note struct {
+	level slog.Level
+	text  string
+	peer  int
+	rail  string
+	why   error
+}
+
+func (t *Transport) newMender(m Mesh) {
+	t.mend = &mender{mesh: m, now: make(chan struct{}, 1), dials: map[*lane]dial{}}
+	t.mend.life, t.mend.end = context.WithCancel(context.Background())
+}
+
+// watch runs until Close.
+func (t *Transport) watch() {
+	m := t.mend
+	tick := time.NewTicker(mendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-m.life.Done():
+			return
+		case <-tick.C:
+		case <-m.now:
+		}
+		m.look(t.peers)
+		if !t.group.Tend(t.mendIdle) {
+			t.mendDue.Store(true)
+			t.group.Wake()
+		}
+		m.log(t.c.Logger)
+		m.redial()
+	}
+}
+
+// requestMend has the lanes looked after soon.
+func (t *Transport) requestMend() {
+	select {
+	case t.mend.now <- struct{}{}:
+	default:
+	}
+}
+
+// look notes which interfaces have no carrier.
+func (m *mender) look(peers []peer) {
+	names := map[string]bool{}
+	for i := range peers {
+		for _, r := range peers[i].rails {
+			if r.Interface != "" && !r.SameHost {
+				names[r.Interface] = true
+			}
+		}
+	}
+	dark := map[string]bool{}
+	for name := range names {
+		i, err := net.InterfaceByName(name)
+		dark[name] = err != nil || i.Flags&net.FlagUp == 0 || i.Flags&net.FlagRunning == 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dark = dark
+}
+
+// mendDriven is for the driver of a call, mendIdle for when there is none.
+func (t *Transport) mendDriven() {
+	t.mendDue.Store(false)
+	t.mendLanes()
+	for r := range t.peers {
+		f := &t.peers[r]
+		if f.wide && !t.inCall(f) {
+			t.attend(f)
+		}
+	}
+}
+
+func (t *Transport) mendIdle() {
+	t.mendDue.Store(false)
+	if t.group.Aborted() != nil {
+		return
+	}
+	t.mendLanes()
+	for r := range t.peers {
+		if f := &t.peers[r]; f.wide {
+			t.attend(f)
+		}
+	}
+}
+
+func (t *Transport) inCall(f *peer) bool {
+	for _, a := range t.call.active {
+		if a == f {
+			return true
+		}
+	}
+	return false
+}
+
+// attend moves what a pair owes each other outside a call. What fails is for the next call to find.
+func (t *Transport) attend(f *peer) {
+	f.hint()
+	_ = t.call.send(f, true)
+	_ = t.call.receive(f, true)
+	f.pause()
+}
+
+func (f *peer) hint() {
+	for _, l := range f.lanes {
+		if l.conn != nil {
+			l.conn.Readable, l.conn.Writable = true, true
+		}
+	}
+}
+
+// mendLanes gives up dead lanes, takes in new ones, and says which to dial.
+func (t *Transport) mendLanes() {
+	m := t.mend
+	m.mu.Lock()
+	arrived, dark := m.arrived, m.dark
+	m.arrived = nil
+	m.mu.Unlock()
+	for _, a := range arrived {
+		t.adopt(a)
+	}
+	var wanted []dial
+	for r := range t.peers {
+		f := &t.peers[r]
+		for _, l := range f.lanes {
+			switch {
+			case l.conn != nil:
+				t.examine(f, l, dark)
+			case f.up > 0 && l.generation < maxGeneration:
+				wanted = append(wanted, dial{f: f, l: l, name: fabric.Lane{Channel: t.c.Channel, Index: l.index, Rail: l.rail.Index, Generation: l.generation + 1}})
+			}
+		}
+	}
+	m.mu.Lock()
+	m.wanted = wanted
+	m.mu.Unlock()
+}
+
+// examine gives a lane up while the pair has a better one: when its interface has no carrier, or its bytes stay
+// unanswered.
+func (t *Transport) examine(f *peer, l *lane, dark map[string]bool) {
+	h := l.conn.Health()
+	l.rail.seen(l.conn, h)
+	var why error
+	switch {
+	case f.up < 2:
+		return
+	case dark[l.rail.Interface]:
+		why = fmt.Errorf("%s has no carrier", l.rail.Interface)
+	case h.Unanswered >= givenUpRetries && h.Silent >= givenUpAfter:
+		why = fmt.Errorf("no answer for %v", h.Silent)
+	default:
+		return
+	}
+	for _, other := range f.lanes {
+		if other == l || other.conn == nil || dark[other.rail.Interface] {
+			continue
+		}
+		if o := other.conn.Health(); o.Unanswered < givenUpRetries {
+			_ = t.bury(f, l, why) // there is another
+			return
+		}
+	}
+}
+
+// adopt takes a lane that was dialled anew into its place.
+func (t *Transport) adopt(a arrival) {
+	l := a.l
+	if l.conn != nil || a.name.Generation <= l.generation || a.f.up == 0 {
+		_ = a.conn.Close()
+		return
+	}
+	l.generation = a.name.Generation
+	if err := t.raise(a.f, l, a.conn); err != nil {
+		l.why = err
+		return
+	}
+	l.announce = 0
+	for _, other := range a.f.lanes {
+		if other.conn == nil {
+			l.announce |= 1 << other.index
+		}
+	}
+	t.note(slog.LevelInfo, "rail is back", a.f, l)
+}
+
+// lost notes a dead lane for the log, and has it dialled anew at the next tick: by then a process that ended is known.
+func (t *Transport) lost(f *peer, l *lane) { t.note(slog.LevelWarn, "rail lost", f, l) }
+
+func (t *Transport) note(level slog.Level, text string, f *peer, l *lane) {
+	m := t.mend
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.notes = append(m.notes, note{level, text, f.rank, l.rail.String(), l.why})
+}
+
+func (m *mender) log(log *slog.Logger) {
+	m.mu.Lock()
+	notes := m.notes
+	m.notes = nil
+	m.mu.Unlock()
+	said := map[string]bool{}
+	for _, n := range notes {
+		key := fmt.Sprint(n.text, n.peer, n.rail)
+		if said[key] {
+			continue // the rail's other lanes
+		}
+		said[key] = true
+		attrs := []any{"peer", n.peer, "rail", n.rail}
+		if n.why != nil {
+			attrs = append(attrs, "err", n.why)
+		}
+		log.Log(context.Background(), n.level, n.text, attrs...)
+	}
+}
+
+// redial begins what is wanted and not under way, and ends what is no longer.
+func (m *mender) redial() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	current := map[*lane]bool{}
+	for _, w := range m.wanted {
+		current[w.l] = true
+		if d, ok := m.dials[w.l]; ok {
+			if d.name == w.name {
+				continue
+			}
+			d.cancel()
+		}
+		ctx, cancel := context.WithCancel(m.life)
+		w.cancel = cancel
+		m.dials[w.l] = w
+		m.wg.Go(func() { m.dialAnew(ctx, w) })
+	}
+	for l, d := range m.dials {
+		if !current[l] {
+			d.cancel()
+			delete(m.dials, l)
+		}
+	}
+}
+
+func (m *mender) dialAnew(ctx context.Context, d dial) {
+	open := m.mesh.Accept
+	if d.f.rank < m.mesh.Rank() {
+		open = m.mesh.Dial
+	}
+	conn, err := open(ctx, d.f.rank, d.name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case err == nil && ctx.Err() == nil:
+		m.arrived = append(m.arrived, arrival{d.f, d.l, d.name, conn})
+		select {
+		case m.now <- struct{}{}:
+		default:
+		}
+	case err == nil:
+		_ = conn.Close()
+	case !errors.Is(err, context.Canceled):
+		m.notes = append(m.notes, note{slog.LevelWarn, "rail cannot be dialled anew", d.f.rank, d.l.rail.String(), err})
+	}
+}
+
+// close ends it all, and the connections that nobody took.
+func (m *mender) close() {
+	m.end()
+	m.wg.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.arrived {
+		_ = a.conn.Close()
+	}
+	m.arrived = nil
+}
