@@ -1,0 +1,6 @@
+//go:build !linux
+
+package hipfabric
+
+// descriptorsAPart is not stated here.
+const descriptorsAPart = 0
