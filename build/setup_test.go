@@ -163,6 +163,35 @@ func TestRootInstallsWhatTheTestsNeedButNoServer(t *testing.T) {
 	assert.NotContains(t, asked(), "openssh-server")
 }
 
+func TestTheMachineThatTestsBootNeedsDebiansPackages(t *testing.T) {
+	for _, purpose := range []string{"shell-rxe", "test-rxe"} {
+		m, asked := packaged(t)
+		m.program("uname", "echo Linux x86_64")
+		m.program("dpkg-deb", "")
+		out, code := m.setup(purpose)
+		assert.Equal(t, 1, code)
+		assert.Contains(t, out, "setup: or let make do it: make "+purpose+" SETUP=1\n")
+		m.env = []string{"SETUP=1"}
+		out, code = m.setup(purpose)
+		assert.Zero(t, code, out)
+		for _, p := range []string{"qemu-system-x86", "busybox-static", "cpio", "xz-utils", "ibverbs-utils"} {
+			assert.Contains(t, asked(), " "+p)
+		}
+	}
+}
+
+func TestElsewhereTheMachineIsRefusedInOneLine(t *testing.T) {
+	for manager, system := range map[string]string{"dnf": "Linux x86_64", "apt-get": "Linux aarch64", "brew": "Darwin arm64"} {
+		m := newMachine(t)
+		m.program(manager, "echo it ran; exit 1")
+		m.program("dpkg-deb", "")
+		m.program("uname", "echo "+system)
+		out, code := m.setup("test-rxe")
+		assert.Equal(t, 1, code)
+		assert.Equal(t, "setup: make test-rxe needs Debian on x86-64 (apt-get and dpkg-deb): its kernel is Debian's\n", out)
+	}
+}
+
 func TestAnInstallThatFailsEndsWithItsOutputAndTheCommand(t *testing.T) {
 	m, _ := packaged(t)
 	m.program("apt-get", "echo E: no such host; exit 100")

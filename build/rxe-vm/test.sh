@@ -1,0 +1,23 @@
+#!/bin/bash
+# The tests of the machine itself, from outside and in it, then those that need it. Each package in the guest gets a guest of its own.
+# A test that skips here, or a package without tests, is a failure.
+# usage: build/rxe-vm/test.sh
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+vm=$PWD/build/rxe-vm/run.sh
+packages=(./cmd/hipfabric/internal/netns)
+
+export CGO_ENABLED=0                     # the guest's C library need not be this machine's
+export GOTMPDIR=$PWD/.cache/rxe-vm/build # the guest sees this folder, where go test puts its programs
+mkdir -p "$GOTMPDIR"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+"$vm" uname -sr
+go run ./build/gotest -count=1 -tags rxevm ./build/rxe-vm \
+    -- -count=1 -tags rxevm -exec "'$vm' -t 300" ./build/rxe-vm/selftest \
+    -- -count=1 -p 1 -timeout 9m -exec "'$vm' -t 530" "${packages[@]}" | tee "$log"
+if grep '^go test ' "$log" | grep -v ': [1-9][0-9]* passed, 0 failed, 0 skipped in '; then
+    echo "test-rxe: each of these must run all its tests"
+    exit 1
+fi
