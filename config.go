@@ -6,6 +6,7 @@ import (
 
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/launch"
+	"github.com/hipfabric/hipfabric/fabric/tcp"
 )
 
 // What a zero field of Config means.
@@ -21,6 +22,9 @@ const (
 // NoTimeout, as Config.Timeout, lets a call wait for ever; the heartbeat and Abort still end it.
 const NoTimeout = fabric.NoTimeout
 
+// LanesAuto, as Config.Lanes, measures at Open how many connections a pair should have.
+const LanesAuto = tcp.LanesAuto
+
 // Config says which group to join, as which rank, and how. A zero field means the documented default. Fields marked
 // (same) are compared between the ranks at Open: a difference is ErrMismatch on every rank.
 type Config struct {
@@ -33,8 +37,19 @@ type Config struct {
 	// free loopback port and publishes it in PATH.
 	Master string
 	// Listen are the addresses to bind, each a host:port, port 0 for any. Default: rank 0 binds Master; others bind the
-	// local address that reaches rank 0. Never all addresses.
+	// local address that reaches rank 0, and both those of their rails. Never all addresses.
 	Listen []string
+	// Rails choose the addresses that may be further ways to other hosts: a prefix of interfaces' names (eth), =exact
+	// (=eth1) or a CIDR (10.0.0.0/8), each with ^ before it to exclude. Default: every subnet that both ends of a pair
+	// share, but for loopback, link-local, bridges, tunnels and containers' interfaces. Ranks may differ.
+	Rails []string
+	// Lanes is how many connections a pair has, spread over its rails: 1 to 64, the smaller number of a pair's ends, at
+	// least one a rail, and no more than the file descriptors allow. 0 is 1 within a host and 4 elsewhere; LanesAuto
+	// measures 1, 2, 4 and 8 at Open, and takes a moment for it (LanesAuto: same).
+	Lanes int
+	// LaneCache is a file in which LanesAuto keeps its results, so that it measures a network once; "" measures it at
+	// every Open.
+	LaneCache string
 
 	SecretFile string // a file with the group's secret, mode 0600, one trailing newline ignored; or Secret, not both
 	Secret     []byte // 16 bytes or more. Without a secret a group stays on loopback, where it trusts every local user
@@ -46,11 +61,12 @@ type Config struct {
 	VerdictBusy time.Duration // silence that fails a rank while a call waits on it; 0 is 1 s, else at least 3 heartbeats, at most 1 h (same)
 	VerdictIdle time.Duration // silence that fails a rank otherwise; 0 is 5 s, else VerdictBusy to 1 h (same)
 
-	Paths      []string      // which may be used, in order of wish; default: all there are, best first. "tcp" (same)
-	EagerBytes int           // calls up to this go out in one write with their header; 0 is 32 KiB, else 1 to 16 MiB (same)
-	Window     int           // bytes in flight beyond what was received, while both directions move; 0 is a measured default, -1 is no bound, else 4 KiB to 1 GiB (same)
-	SpinFor    time.Duration // how long a wait spins before it parks; 0 is a measured default, lowered when cores are short; at most 1 s
-	Verify     bool          // CRC32C of every payload (same)
+	Paths        []string      // which may be used, in order of wish; default: all there are, best first. "tcp" (same)
+	EagerBytes   int           // calls up to this go out in one write with their header; 0 is 32 KiB, else 1 to 16 MiB (same)
+	Window       int           // bytes in flight beyond what was received, while both directions move; 0 is a measured default, -1 is no bound, else 4 KiB to 1 GiB (same)
+	SocketBuffer int           // bytes of each socket buffer; 0 lets the system grow them, else 4 KiB to 1 GiB
+	SpinFor      time.Duration // how long a wait spins before it parks; 0 is a measured default, lowered when cores are short; at most 1 s
+	Verify       bool          // CRC32C of every payload (same)
 
 	StatusSocket string       // path of a Unix socket, mode 0600, that serves Status; "" is none
 	Logger       *slog.Logger // nil is slog.Default()

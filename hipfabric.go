@@ -91,18 +91,23 @@ func settings(c *Config) []bootstrap.Setting {
 		{Name: "EagerBytes", Value: strconv.Itoa(c.EagerBytes)},
 		{Name: "Window", Value: strconv.Itoa(c.Window)},
 		{Name: "Verify", Value: strconv.FormatBool(c.Verify)},
+		{Name: "LanesAuto", Value: strconv.FormatBool(c.Lanes == LanesAuto)},
 	}
 }
 
 func bootstrapConfig(c *Config) bootstrap.Config {
-	return bootstrap.Config{Group: c.Name, Rank: c.Rank, World: c.World, Master: c.Master, Listen: c.Listen, Secret: c.Secret,
+	return bootstrap.Config{Group: c.Name, Rank: c.Rank, World: c.World, Master: c.Master, Listen: c.Listen, Rails: c.Rails, Secret: c.Secret,
 		Insecure: c.Insecure, OpenTimeout: c.OpenTimeout, Heartbeat: c.Heartbeat, VerdictBusy: c.VerdictBusy,
 		VerdictIdle: c.VerdictIdle, Settings: settings(c), Logger: c.Logger}
 }
 
 func tcpConfig(c *Config, policy spinPolicy) tcp.Config {
-	return tcp.Config{Group: c.Name, Channel: "host", EagerBytes: c.EagerBytes, Window: c.Window,
+	t := tcp.Config{Group: c.Name, Channel: "host", EagerBytes: c.EagerBytes, Window: c.Window, Lanes: c.Lanes, SocketBuffer: c.SocketBuffer,
 		SpinFor: policy.spinFor, Yield: policy.yield, Verify: c.Verify, Logger: c.Logger}
+	if c.LaneCache != "" {
+		t.LaneCache = laneFile(c.LaneCache)
+	}
+	return t
 }
 
 // openCause is what this rank tells the others when its own part of Open failed.

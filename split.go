@@ -141,7 +141,7 @@ func (g *Group) prepare(ctx context.Context, meeting *bootstrap.Sub, mine *propo
 	}
 	policy := g.family.spin(c.SpinFor, g.session.LocalRanks())
 	settings := tcpConfig(&c, policy)
-	settings.Channel = sub.Key()
+	settings.Channel, settings.Lanes = sub.Key(), max(mine.options.Lanes, 1)
 	transport, err := tcp.Open(ctx, sub, settings)
 	if err != nil {
 		sub.Close()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/tcp"
 )
 
 const (
@@ -108,6 +109,12 @@ func tuning(c *Config) error {
 	}
 	if c.Window != 0 && c.Window != -1 && (c.Window < minWindow || c.Window > maxWindow) {
 		return fabric.Invalidf("Window is %d; %d to %d bytes, 0 for the default, or -1 for no bound", c.Window, minWindow, maxWindow)
+	}
+	if c.Lanes < LanesAuto || c.Lanes > tcp.MaxLanes {
+		return fabric.Invalidf("Lanes is %d; 1 to %d, 0 for the default, or %d to measure", c.Lanes, tcp.MaxLanes, LanesAuto)
+	}
+	if c.SocketBuffer != 0 && (c.SocketBuffer < minWindow || c.SocketBuffer > maxWindow) {
+		return fabric.Invalidf("SocketBuffer is %d; %d to %d bytes, or 0 for the system's own", c.SocketBuffer, minWindow, maxWindow)
 	}
 	if c.SpinFor != 0 {
 		return between("SpinFor", c.SpinFor, 0, maxSpin, "")

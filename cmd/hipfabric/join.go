@@ -7,11 +7,14 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/hipfabric/hipfabric"
+	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/measure"
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/launch"
 )
@@ -29,6 +32,9 @@ type joinFlags struct {
 	timeout     time.Duration
 	eager       int
 	window      int
+	lanes       string
+	rails       []string
+	buffer      string
 	spin        time.Duration
 	verify      bool
 	kind        string
@@ -37,7 +43,7 @@ type joinFlags struct {
 
 // shared are the flags that must have the same value on every rank, so that they go into a command for another host.
 func (f *joinFlags) shared() []string {
-	return []string{"kind", "timeout", "eager", "window", "verify"}
+	return []string{"kind", "timeout", "eager", "window", "lanes", "verify"}
 }
 
 func (f *joinFlags) add(cmd *cobra.Command) {
@@ -52,6 +58,9 @@ func (f *joinFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.timeout, "timeout", 0, "of a call without progress; 0 is 30s, negative is none")
 	flags.IntVar(&f.eager, "eager", 0, "bytes up to which a call goes out in one write; 0 is 32768")
 	flags.IntVar(&f.window, "window", 0, "bytes in flight beyond what was received; 0 is a measured default, -1 no bound")
+	flags.StringVar(&f.lanes, "lanes", "0", "connections a pair of ranks, 1 to 64; 0 is 1 within a host and 4 elsewhere; auto measures 1, 2, 4 and 8 first")
+	flags.StringSliceVar(&f.rails, "rails", nil, "ways to other hosts: interface prefix, =interface, CIDR, ^ before it to exclude; default: every subnet shared")
+	flags.StringVar(&f.buffer, "sockbuf", "auto", "bytes of each socket buffer, as 64K; auto lets the system grow them")
 	flags.DurationVar(&f.spin, "spin", 0, "how long a wait spins before it parks; 0 is a measured default")
 	flags.BoolVar(&f.verify, "verify", false, "checksum every payload (CRC32C)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log the opening and closing of the group")
@@ -88,6 +97,10 @@ func (f *joinFlags) config(cmd *cobra.Command) (hipfabric.Config, error) {
 func (f *joinFlags) apply(cmd *cobra.Command, cfg *hipfabric.Config) error {
 	cfg.OpenTimeout = f.openTimeout
 	cfg.Insecure, cfg.Timeout, cfg.EagerBytes, cfg.Window, cfg.SpinFor, cfg.Verify = f.insecure, f.timeout, f.eager, f.window, f.spin, f.verify
+	cfg.Rails = f.rails
+	if err := f.sockets(cfg); err != nil {
+		return err
+	}
 	if f.timeout < 0 {
 		cfg.Timeout = hipfabric.NoTimeout
 	}
@@ -97,6 +110,30 @@ func (f *joinFlags) apply(cmd *cobra.Command, cfg *hipfabric.Config) error {
 	cfg.Paths = []string{f.kind}
 	cfg.Logger = logger(cmd, f.verbose)
 	return cfg.Validate()
+}
+
+// sockets reads the flags that take a number or a word.
+func (f *joinFlags) sockets(cfg *hipfabric.Config) error {
+	switch n, err := strconv.Atoi(f.lanes); {
+	case f.lanes == "auto":
+		cfg.Lanes = hipfabric.LanesAuto
+		if folder, err := os.UserCacheDir(); err == nil {
+			cfg.LaneCache = filepath.Join(folder, "hipfabric", "lanes.json")
+		}
+	case err != nil || n < 0:
+		return fabric.Invalidf("--lanes is %q; 1 to 64, 0 for the default, or auto", f.lanes)
+	default:
+		cfg.Lanes = n
+	}
+	if f.buffer == "auto" {
+		return nil
+	}
+	n, err := measure.ParseSize(f.buffer)
+	if err != nil {
+		return fabric.Invalidf("--sockbuf is %q; bytes, as 64K, or auto", f.buffer)
+	}
+	cfg.SocketBuffer = n
+	return nil
 }
 
 // logger keeps quiet about what goes well.

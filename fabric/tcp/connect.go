@@ -62,8 +62,11 @@ func (t *Transport) connect(ctx context.Context, m Mesh) error {
 // agreeLanes fixes how many lanes each pair has: the smaller of its ends' numbers, at least one a rail.
 func (t *Transport) agreeLanes(ctx context.Context, m Mesh) error {
 	within, beyond := t.c.Lanes, t.c.Lanes
-	if t.c.Lanes == 0 {
+	switch t.c.Lanes {
+	case 0:
 		within, beyond = 1, DefaultLanes
+	case LanesAuto:
+		within, beyond = sweepLanes, sweepLanes
 	}
 	most := t.affordable()
 	if n := max(within, beyond); n > most && !t.allSameHost(m) {

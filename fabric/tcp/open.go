@@ -24,6 +24,7 @@ const (
 	MinWindow      = 4 << 10
 	DefaultLanes   = 4
 	MaxLanes       = 64
+	LanesAuto      = -1
 	DefaultSpinFor = time.Millisecond
 )
 
@@ -57,12 +58,14 @@ type Config struct {
 	// SocketBuffer is the size in bytes of each socket buffer; 0 leaves it to the system, which grows it as needed.
 	SocketBuffer int
 	// Lanes is how many connections a pair has, at most MaxLanes; the ends use the smaller of their numbers, and at least
-	// one a rail. 0 is one within a host and DefaultLanes elsewhere. The process's file descriptors bound it too.
-	Lanes   int
-	SpinFor time.Duration // polling after the last progress before a wait parks; 0 is DefaultSpinFor, negative none
-	Yield   bool          // more ranks spin on this machine than it has cores
-	Verify  bool          // CRC32C of every frame
-	Logger  *slog.Logger  // nil is slog.Default()
+	// one a rail. 0 is one within a host and DefaultLanes elsewhere. LanesAuto, on every rank or on none, measures 1, 2, 4 and 8 before Open
+	// returns. The process's file descriptors bound it too.
+	Lanes     int
+	LaneCache LaneCache     // of LanesAuto's results; nil measures every time
+	SpinFor   time.Duration // polling after the last progress before a wait parks; 0 is DefaultSpinFor, negative none
+	Yield     bool          // more ranks spin on this machine than it has cores
+	Verify    bool          // CRC32C of every frame
+	Logger    *slog.Logger  // nil is slog.Default()
 }
 
 // Validate names the first setting that is out of range.
@@ -73,8 +76,8 @@ func (c *Config) Validate() error {
 	if c.Window > 0 && c.Window < MinWindow {
 		return fabric.Invalidf("Window is %d; at least %d is needed, 0 for the default, or a negative one for no bound", c.Window, MinWindow)
 	}
-	if c.Lanes < 0 || c.Lanes > MaxLanes {
-		return fabric.Invalidf("Lanes is %d; 1 to %d, or 0 for the default", c.Lanes, MaxLanes)
+	if c.Lanes < LanesAuto || c.Lanes > MaxLanes {
+		return fabric.Invalidf("Lanes is %d; 1 to %d, 0 for the default, or %d to measure", c.Lanes, MaxLanes, LanesAuto)
 	}
 	if c.ChunkBytes < 0 || c.ChunkBytes%8 != 0 {
 		return fabric.Invalidf("ChunkBytes is %d; a multiple of 8 is needed", c.ChunkBytes)
@@ -125,6 +128,12 @@ func Open(ctx context.Context, m Mesh, c Config) (*Transport, error) {
 	if err := t.connect(ctx, m); err != nil {
 		t.group.Close()
 		return nil, err
+	}
+	if c.Lanes == LanesAuto {
+		if err := t.sweep(ctx, m); err != nil {
+			t.group.Close()
+			return nil, err
+		}
 	}
 	if t.mend != nil {
 		t.mend.wg.Go(t.watch)

@@ -1,0 +1,45 @@
+package hipfabric
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/hipfabric/hipfabric/fabric/tcp"
+)
+
+// laneFile keeps in a file what LanesAuto has measured, by network. What cannot be read or written is measured again.
+type laneFile string
+
+var _ tcp.LaneCache = laneFile("")
+
+func (f laneFile) read() map[string]int {
+	known := map[string]int{}
+	if b, err := os.ReadFile(string(f)); err == nil {
+		_ = json.Unmarshal(b, &known) // a spoilt file knows nothing
+	}
+	return known
+}
+
+func (f laneFile) Load(key string) (lanes int, ok bool) {
+	lanes, ok = f.read()[key]
+	return lanes, ok
+}
+
+// Store replaces the file at once: another rank may read it meanwhile.
+func (f laneFile) Store(key string, lanes int) {
+	known := f.read()
+	known[key] = lanes
+	b, err := json.MarshalIndent(known, "", "\t")
+	if err != nil || os.MkdirAll(filepath.Dir(string(f)), 0o700) != nil {
+		return
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(string(f)), filepath.Base(string(f))+".*")
+	if err != nil {
+		return
+	}
+	_, err = tmp.Write(append(b, '\n'))
+	if closed := tmp.Close(); err != nil || closed != nil || os.Rename(tmp.Name(), string(f)) != nil {
+		_ = os.Remove(tmp.Name())
+	}
+}
