@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/hipfabric/hipfabric"
-	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/measure"
 	"github.com/hipfabric/hipfabric/fabric"
 )
 
@@ -53,6 +52,7 @@ type Worker struct {
 // member is this rank's part in one group.
 type member struct {
 	group  *hipfabric.Group
+	flow   flow
 	mu     sync.Mutex
 	memory map[int]fabric.Memory
 }
@@ -109,30 +109,7 @@ func (w *Worker) with(group int, r *Fault, fn func(m *member) error) error {
 // Order is what most calls take.
 type Order struct {
 	Group int
-	Seed  uint64
-	Text  string
-	For   time.Duration
-}
-
-// Every makes every operation with every dtype and reduction, and checks each.
-func (w *Worker) Every(o Order, r *Fault) error {
-	return w.with(o.Group, r, func(m *member) error {
-		_, err := measure.RunEvery(m.group.Host(), measure.Plan{Seed: o.Seed}, func(int, int) {})
-		return err
-	})
-}
-
-// Suite makes the calls of `hipfabric perf --suite`.
-func (w *Worker) Suite(o Order, r *Fault) error {
-	return w.with(o.Group, r, func(m *member) error {
-		_, err := measure.RunSuite(m.group.Host(), measure.Plan{Seed: o.Seed}, func(int, int) {})
-		return err
-	})
-}
-
-// Stream makes checked calls until one fails.
-func (w *Worker) Stream(o Order, r *Fault) error {
-	return w.with(o.Group, r, func(m *member) error { return measure.Stream(m.group.Host(), o.Seed, -1) })
+	Text  string // Abort
 }
 
 // Stats reads a group's counters.
