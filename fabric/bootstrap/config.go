@@ -36,7 +36,7 @@ type Config struct {
 	// on a free loopback port and publishes its address in PATH, which the others read. Not needed for World 1.
 	Master string
 	// Listen are the addresses that this rank binds, port 0 for any. Default: for rank 0 Master's, for the others the
-	// local address of the connection that reached rank 0. Never all addresses.
+	// local address of the connection that reached rank 0; and those that Rails allow. Never all addresses.
 	Listen []string
 	// Rails choose the addresses that may be further ways between hosts: prefix of interfaces' names (eth), =exact
 	// (=eth1) or CIDR (10.0.0.0/8), each with ^ before it to exclude. Default: every subnet that both ends of a pair

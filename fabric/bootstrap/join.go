@@ -62,7 +62,7 @@ func (s *Session) join(ctx context.Context) error {
 	if err := supported(); err != nil {
 		return err
 	}
-	if err := s.cfg.checkFiles(openFiles()); err != nil {
+	if err := s.cfg.checkFiles(sock.OpenFiles()); err != nil {
 		return err
 	}
 	if err := s.look(); err != nil {

@@ -59,6 +59,15 @@ func (h *hosts) cable(hostA, nameA, hostB, nameB string) {
 	h.ip(hostB, "link set "+nameB+" up")
 }
 
+// loosen has a host take packets by any interface, as most systems do, whatever this one does.
+func (h *hosts) loosen(host string) {
+	h.on(host, func() {
+		for _, scope := range []string{"all", "default"} {
+			assert.NoError(h.t, os.WriteFile("/proc/sys/net/ipv4/conf/"+scope+"/rp_filter", []byte("0"), 0o600))
+		}
+	})
+}
+
 // on runs f on a thread that is in a host for good, so that all that it opens is there.
 func (h *hosts) on(host string, f func()) {
 	done := make(chan error, 1)
