@@ -57,6 +57,8 @@ type Fault struct {
 	Bytes   int64 // Drop, Corrupt
 	For     time.Duration
 	Until   <-chan struct{} // Delay: instead of For
+	Lanes   []int           // of the pair; nil for all
+	Again   bool            // also on lanes that were dialled anew
 }
 
 // FaultyMesh is a Mesh whose dialled connections go through a proxy with faults. Only the dialling side of a pair has
@@ -90,8 +92,8 @@ func (f *FaultyMesh) Dial(ctx context.Context, peer int, lane fabric.Lane) (*net
 	f.open = append(f.open, far, inner)
 	f.mu.Unlock()
 	var ends sync.WaitGroup
-	ends.Go(func() { f.pump(far, inner, f.faults(peer, false)) })
-	ends.Go(func() { f.pump(inner, far, f.faults(peer, true)) })
+	ends.Go(func() { f.pump(far, inner, f.faults(peer, lane, false)) })
+	ends.Go(func() { f.pump(inner, far, f.faults(peer, lane, true)) })
 	f.pumps.Go(func() {
 		ends.Wait()
 		_, _ = far.Close(), inner.Close()
@@ -123,10 +125,11 @@ func loopback(ctx context.Context) (near, inner *net.TCPConn, err error) {
 }
 
 // faults is the plan of one direction, in order of offset.
-func (f *FaultyMesh) faults(peer int, inbound bool) []Fault {
+func (f *FaultyMesh) faults(peer int, lane fabric.Lane, inbound bool) []Fault {
 	var mine []Fault
 	for _, x := range f.plan {
-		if (x.Peer == peer || x.Peer < 0) && x.Inbound == inbound {
+		ofLane := (x.Lanes == nil || slices.Contains(x.Lanes, lane.Index)) && (x.Again || lane.Generation == 0)
+		if (x.Peer == peer || x.Peer < 0) && x.Inbound == inbound && ofLane {
 			mine = append(mine, x)
 		}
 	}

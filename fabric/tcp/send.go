@@ -47,6 +47,9 @@ func (p *pending) push(f *peer, l *lane) error {
 			f.sent += len(s.at(l.sending.part))
 			s.ended++
 			f.outLeft--
+			if f.wide && s.large() {
+				return nil // the other lanes' turn
+			}
 		}
 	}
 	return nil

@@ -1,0 +1,3 @@
+package tcp
+
+const loopbackName = "lo"

@@ -1,0 +1,35 @@
+package hipfabric
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestALaneFileRemembersByNetwork(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "folder", "lanes.json")
+	f := laneFile(path)
+	_, ok := f.Load("a cable")
+	assert.False(t, ok, "there is no file yet")
+	f.Store("a cable", 4)
+	f.Store("another", 2)
+	f.Store("a cable", 8)
+	lanes, ok := f.Load("a cable")
+	assert.True(t, ok)
+	assert.Equal(t, 8, lanes)
+	lanes, _ = f.Load("another")
+	assert.Equal(t, 2, lanes)
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	assert.Len(t, left, 1, "no file of a write is left")
+
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	_, ok = f.Load("a cable")
+	assert.False(t, ok, "a spoilt file knows nothing")
+	f.Store("a cable", 1)
+	lanes, ok = f.Load("a cable")
+	assert.True(t, ok && lanes == 1, "and is replaced")
+}
