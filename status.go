@@ -48,13 +48,29 @@ type RankStatus struct {
 	CallsPerSecond float64 `json:"calls_per_second"`
 }
 
-// PeerBytes is what moved between this rank and a peer, headers included.
-type PeerBytes struct {
-	Peer                   int     `json:"peer"`
+// Moved is what went one way and the other, headers included.
+type Moved struct {
 	SentBytes              uint64  `json:"sent_bytes"`
 	ReceivedBytes          uint64  `json:"received_bytes"`
 	SentBytesPerSecond     float64 `json:"sent_bytes_per_second"`
 	ReceivedBytesPerSecond float64 `json:"received_bytes_per_second"`
+}
+
+// PeerBytes is what moved between this rank and a peer.
+type PeerBytes struct {
+	Peer int `json:"peer"`
+	Moved
+	Rails []RailBytes `json:"rails"` // of which Moved is the sum
+}
+
+// RailBytes is what moved over one way to a peer.
+type RailBytes struct {
+	Name  string `json:"name"`  // interface and both addresses
+	Lanes int    `json:"lanes"` // connections that are up; 0 is a dead rail
+	Lost  uint64 `json:"lost"`  // connections that died
+	Moved
+	Retransmits uint64  `json:"retransmits"`   // segments, sampled; 0 where the system does not say
+	RoundTripUs float64 `json:"round_trip_us"` // smoothed, of the slowest lane; 0 where the system does not say
 }
 
 // rateWindow is how often the counters are sampled; rates are over one to two of it.
@@ -113,10 +129,23 @@ func (s *Status) fill(now, base sample) {
 	}
 	s.Peers = []PeerBytes{}
 	for _, p := range now.stats.Transport.Peers {
-		s.Peers = append(s.Peers, PeerBytes{Peer: p.Peer, SentBytes: p.SentBytes, ReceivedBytes: p.ReceivedBytes,
-			SentBytesPerSecond:     rate(p.SentBytes, before[p.Peer].SentBytes, over),
-			ReceivedBytesPerSecond: rate(p.ReceivedBytes, before[p.Peer].ReceivedBytes, over)})
+		was := before[p.Peer]
+		peer := PeerBytes{Peer: p.Peer, Moved: moved(p.SentBytes, p.ReceivedBytes, was.SentBytes, was.ReceivedBytes, over), Rails: []RailBytes{}}
+		for i, r := range p.Rails {
+			var old fabric.RailStats
+			if i < len(was.Rails) {
+				old = was.Rails[i]
+			}
+			peer.Rails = append(peer.Rails, RailBytes{Name: r.Name, Lanes: r.Lanes, Lost: r.Lost, Retransmits: r.Retransmits,
+				RoundTripUs: float64(r.RoundTrip) / float64(time.Microsecond),
+				Moved:       moved(r.SentBytes, r.ReceivedBytes, old.SentBytes, old.ReceivedBytes, over)})
+		}
+		s.Peers = append(s.Peers, peer)
 	}
+}
+
+func moved(sent, received, sentBefore, receivedBefore uint64, over time.Duration) Moved {
+	return Moved{SentBytes: sent, ReceivedBytes: received, SentBytesPerSecond: rate(sent, sentBefore, over), ReceivedBytesPerSecond: rate(received, receivedBefore, over)}
 }
 
 // ranksOf lists the set bits of a mask of ranks.

@@ -25,7 +25,7 @@ func serving(t *testing.T, path string, s Status) *statusServer {
 func TestAStatusSocketIsItsOwnersOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	want := Status{Schema: StatusSchema, Group: "g", Rank: 1, World: 2, Paths: []Path{{Name: "tcp", Chosen: true, Reason: "r"}},
-		Ranks: []RankStatus{{Rank: 0, WaitingFor: []int{1}}}, Peers: []PeerBytes{{Peer: 0, SentBytes: 5}}}
+		Ranks: []RankStatus{{Rank: 0, WaitingFor: []int{1}}}, Peers: []PeerBytes{{Peer: 0, Moved: Moved{SentBytes: 5}}}}
 	serving(t, path, want)
 	info, err := os.Lstat(path)
 	require.NoError(t, err)
@@ -104,7 +104,8 @@ func TestRatesAreOverTheLastSamples(t *testing.T) {
 	at := func(seconds int, calls, bytes, sent uint64) sample {
 		return sample{at: begun.Add(time.Duration(seconds) * time.Second), calls: map[int]uint64{0: calls, 1: 2 * calls},
 			stats: fabric.Stats{Calls: calls, Bytes: bytes, CallNs: calls * 1e6, Transport: fabric.TransportStats{
-				Peers: []fabric.PeerStats{{Peer: 1, SentBytes: sent, ReceivedBytes: 2 * sent}}}}}
+				Peers: []fabric.PeerStats{{Peer: 1, SentBytes: sent, ReceivedBytes: 2 * sent,
+					Rails: []fabric.RailStats{{Name: "eth1 10.0.1.1-10.0.1.2", Lanes: 4, Lost: 1, SentBytes: sent, ReceivedBytes: 2 * sent, Retransmits: 3, RoundTrip: 250 * time.Microsecond}}}}}}}
 	}
 	var r rates
 	r.add(at(0, 0, 0, 0))
@@ -117,5 +118,7 @@ func TestRatesAreOverTheLastSamples(t *testing.T) {
 	assert.InDelta(t, 1500, s.BytesPerSecond, 1e-9)
 	assert.InDelta(t, 0.15, s.InCallsFraction, 1e-9)
 	assert.InDelta(t, 300, s.Ranks[1].CallsPerSecond, 1e-9)
-	assert.Equal(t, []PeerBytes{{Peer: 1, SentBytes: 700, ReceivedBytes: 1400, SentBytesPerSecond: 350, ReceivedBytesPerSecond: 700}}, s.Peers)
+	assert.Equal(t, []PeerBytes{{Peer: 1, Moved: Moved{SentBytes: 700, ReceivedBytes: 1400, SentBytesPerSecond: 350, ReceivedBytesPerSecond: 700},
+		Rails: []RailBytes{{Name: "eth1 10.0.1.1-10.0.1.2", Lanes: 4, Lost: 1, Moved: Moved{SentBytes: 700, ReceivedBytes: 1400, SentBytesPerSecond: 350, ReceivedBytesPerSecond: 700},
+			Retransmits: 3, RoundTripUs: 250}}}}, s.Peers)
 }

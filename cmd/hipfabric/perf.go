@@ -162,13 +162,13 @@ type environment struct {
 }
 
 func (f *perfFlags) measure(cmd *cobra.Command, cfg hipfabric.Config, g *hipfabric.Group, plan measure.Plan, report *measure.Report) error {
-	nic := machine.Towards(cfg.Master)
+	nic, began := machine.Towards(cfg.Master), time.Now()
 	var before machine.Counters
 	if g.Rank() == 0 {
 		before = machine.Count(nic)
 		facts := environment{Schema: "hipfabric.environment/1", Facts: machine.Read(), build: readBuild(), NIC: nic,
 			Date: time.Now().UTC().Format(time.RFC3339), Label: f.label, Command: "hipfabric " + strings.Join(slices.DeleteFunc(slices.Clone(f.line), isMark), " ")}
-		if err := report.Environment(facts); err != nil {
+		if err := report.Facts(facts); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintf(report.Table, "%s\n%s, kernel %s, %d cores, %s\n", nic, facts.CPU, facts.Kernel, facts.Cores, facts.Go); err != nil {
@@ -178,6 +178,9 @@ func (f *perfFlags) measure(cmd *cobra.Command, cfg hipfabric.Config, g *hipfabr
 	err := perform(g, plan, f.kind, report, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	if g.Rank() == 0 {
 		_, _ = fmt.Fprintln(report.Table, machine.Count(nic).Since(before))
+		if err := railReport(report, g.Stats().Transport.Peers, time.Since(began)); err != nil {
+			return err
+		}
 		if plan.Mode == measure.Suite {
 			return passed(report.Table, err)
 		}

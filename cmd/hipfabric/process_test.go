@@ -89,15 +89,23 @@ func TestTheDemoPasses(t *testing.T) {
 
 func TestPerfPrintsATableAndJSON(t *testing.T) {
 	file, raw := filepath.Join(t.TempDir(), "out.json"), filepath.Join(t.TempDir(), "raw.csv")
-	code, out, stderr := runs(t, "perf", "-n", "2", "--op", "all-reduce,exchange", "--sizes", "16,4K", "--iters", "20", "--warmup", "2", "--label", "a b", "--json", file, "--raw", raw)
+	code, out, stderr := runs(t, "perf", "-n", "2", "--op", "all-reduce,exchange", "--sizes", "16,4K", "--iters", "20", "--warmup", "2", "--label", "a b", "--lanes", "2", "--json", file, "--raw", raw)
 	require.Equal(t, exitOK, code, "%s%s", out, stderr)
-	for _, want := range []string{"MTU", "TCP retransmits", "interface errors", "#wrong", "p99.9", "all-reduce, 2 ranks, tcp, 20 iterations, rank 0's samples"} {
+	for _, want := range []string{"MTU", "TCP retransmits", "interface errors", "#wrong", "p99.9", "all-reduce, 2 ranks, tcp, 20 iterations, rank 0's samples", "rail", "127.0.0.1-127.0.0.1"} {
 		assert.Contains(t, out, want)
 	}
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	require.Len(t, lines, 1+4)
+	require.Len(t, lines, 1+4+1)
+	var rails struct {
+		Schema string
+		Rails  []railLine
+	}
+	require.NoError(t, json.Unmarshal([]byte(lines[5]), &rails))
+	require.Len(t, rails.Rails, 1)
+	assert.Equal(t, []any{railsSchema, 1, 2, uint64(0)}, []any{rails.Schema, rails.Rails[0].Peer, rails.Rails[0].Lanes, rails.Rails[0].Lost})
+	assert.Greater(t, rails.Rails[0].SentBytes, uint64(4*20*16))
 	var env map[string]any
 	require.NoError(t, json.Unmarshal([]byte(lines[0]), &env))
 	assert.Equal(t, "a b", env["label"])
@@ -105,12 +113,12 @@ func TestPerfPrintsATableAndJSON(t *testing.T) {
 	for _, key := range []string{"kernel", "go", "commit", "version", "cpu", "cores", "nic", "date", "command"} {
 		assert.Contains(t, env, key)
 	}
-	for _, line := range lines[1:] {
+	for _, line := range lines[1:5] {
 		var r measure.Result
 		d := json.NewDecoder(strings.NewReader(line))
 		d.DisallowUnknownFields()
 		require.NoError(t, d.Decode(&r))
-		assert.Equal(t, []any{"hipfabric.perf/1", "tcp", 2, 20, 1}, []any{r.Schema, r.Kind, r.World, r.Iters, r.Lanes})
+		assert.Equal(t, []any{"hipfabric.perf/1", "tcp", 2, 20, 2}, []any{r.Schema, r.Kind, r.World, r.Iters, r.Lanes})
 		require.NotNil(t, r.Wrong)
 		assert.Zero(t, *r.Wrong)
 		assert.Positive(t, r.MinUs)

@@ -100,9 +100,11 @@ func statusText(s hipfabric.Status) string {
 	}
 	b.WriteString(t.Render() + "\n")
 	if len(s.Peers) > 0 {
-		t = statusTable(table.Row{"peer", "sent", "received", "sent/s", "received/s"})
+		t = statusTable(table.Row{"peer", "rail", "lanes", "lost", "sent", "received", "sent/s", "received/s", "retransmits", "round trip"})
 		for _, p := range s.Peers {
-			t.AppendRow(table.Row{p.Peer, sized(float64(p.SentBytes)), sized(float64(p.ReceivedBytes)), sized(p.SentBytesPerSecond), sized(p.ReceivedBytesPerSecond)})
+			for _, r := range p.Rails {
+				t.AppendRow(railRow(p.Peer, r))
+			}
 		}
 		b.WriteString("\n" + t.Render() + "\n")
 	}
@@ -125,6 +127,19 @@ func rankRow(r hipfabric.RankStatus) table.Row {
 		row = append(row, r.Op, now, r.Seq, r.CallBytes, peer, ms(r.CallAgeMs), strings.Trim(fmt.Sprint(r.WaitingFor), "[]"))
 	}
 	return append(row, r.Calls, fmt.Sprintf("%.1f", r.CallsPerSecond))
+}
+
+func railRow(peer int, r hipfabric.RailBytes) table.Row {
+	trip := ""
+	if r.RoundTripUs > 0 {
+		trip = fmt.Sprintf("%.0f us", r.RoundTripUs)
+	}
+	lanes := fmt.Sprint(r.Lanes)
+	if r.Lanes == 0 {
+		lanes = "dead"
+	}
+	return table.Row{peer, r.Name, lanes, r.Lost, sized(float64(r.SentBytes)), sized(float64(r.ReceivedBytes)), sized(r.SentBytesPerSecond),
+		sized(r.ReceivedBytesPerSecond), r.Retransmits, trip}
 }
 
 func statusTable(header table.Row) table.Writer {

@@ -21,8 +21,8 @@ type Report struct {
 	rows table.Writer
 }
 
-// Environment writes the first line of the JSON.
-func (r *Report) Environment(facts any) error { return r.json(facts) }
+// Facts writes a line of the JSON that is no result; the environment is the first.
+func (r *Report) Facts(facts any) error { return r.json(facts) }
 
 func (r *Report) json(v any) error {
 	if r.JSON == nil {

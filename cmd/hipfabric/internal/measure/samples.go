@@ -71,7 +71,7 @@ func (b *bench) result(kind string, samples []int64, wrong *int64) Result {
 	mean := sum / float64(len(sorted))
 	us := func(q float64) float64 { return float64(Percentile(sorted, q)) / 1e3 }
 	r := Result{Schema: Schema, Kind: kind, Op: b.op.String(), World: b.world, Bytes: b.bytes, DType: fabric.U8.String(), Redop: "none",
-		Iters: len(samples), Lanes: 1, MinUs: us(0), AvgUs: mean / 1e3, P50Us: us(0.5), P90Us: us(0.9), P99Us: us(0.99), P999Us: us(0.999),
+		Iters: len(samples), Lanes: lanes(b.c), MinUs: us(0), AvgUs: mean / 1e3, P50Us: us(0.5), P90Us: us(0.9), P99Us: us(0.99), P999Us: us(0.999),
 		MaxUs: us(1), Wrong: wrong}
 	if b.op.Reduces() {
 		r.DType, r.Redop = b.dtype.String(), b.reduce.String()
@@ -99,4 +99,17 @@ func Bandwidth(op fabric.Op, world, bytes int, ns float64) (alg, bus float64) {
 	default:
 		return alg, alg
 	}
+}
+
+// lanes is how many connections rank 0 has to a peer, the most of all.
+func lanes(c *fabric.Collective) int {
+	most := 1
+	for _, p := range c.Stats().Transport.Peers {
+		n := 0
+		for _, r := range p.Rails {
+			n += r.Lanes
+		}
+		most = max(most, n)
+	}
+	return most
 }
