@@ -104,7 +104,7 @@ func (l *loop) decide() {
 		l.settle(leftCause(0), nil)
 	case up.left:
 		l.deaths = nil
-	case up.fd < 0:
+	case !up.alive():
 		l.settle(rank0Failed(), nil)
 	case l.asked == nil:
 		l.asked, l.askedAt = l.reports[0], time.Now()
@@ -205,7 +205,7 @@ func (l *loop) collect(now time.Time) {
 		switch k := l.byRank[r]; {
 		case k != nil && k.left:
 			l.collected[r].Missing = "it has left the group"
-		case k != nil && k.fd < 0:
+		case k != nil && !k.alive():
 			l.collected[r].Missing = "its control connection has ended"
 		}
 	}
@@ -244,7 +244,7 @@ func (l *loop) maybeEndRecords() {
 		return
 	}
 	for _, k := range l.links {
-		if k.fd >= 0 && !k.left && l.collected[k.peer].Missing != "" {
+		if k.alive() && !k.left && l.collected[k.peer].Missing != "" {
 			return
 		}
 	}

@@ -58,6 +58,9 @@ type Config struct {
 	version uint16                                                       // of the wire; tests set another
 	lookup  func(ctx context.Context, host string) ([]netip.Addr, error) // nil is the system's resolver
 	list    func() ([]rail.Interface, error)                             // nil asks the system
+	ways    func(places []place, me, peer int) []way                     // nil draws them from the table
+	// background runs what dials without a caller; nil does nothing but call it.
+	background func(func())
 }
 
 // Setting is a named value that all ranks must share.
@@ -190,6 +193,12 @@ func (c *Config) withDefaults() Config {
 	}
 	if d.list == nil {
 		d.list = rail.List
+	}
+	if d.ways == nil {
+		d.ways = waysTo
+	}
+	if d.background == nil {
+		d.background = func(f func()) { f() }
 	}
 	if d.version == 0 {
 		d.version = wireVersion

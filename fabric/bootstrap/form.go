@@ -273,7 +273,7 @@ func (f *formation) start() ([]*link, error) {
 			failed = errors.Join(failed, err)
 		}
 		if fd >= 0 {
-			links = append(links, &link{peer: m.rank, fd: fd, in: m.in, out: m.out})
+			links = append(links, newLink(m.rank, fd, m.in, m.out))
 		}
 	}
 	f.members = nil

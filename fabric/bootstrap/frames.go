@@ -40,12 +40,14 @@ const (
 	frameSubReport                        // to rank 0: what a member of an isolated sub-group saw
 	frameSubVerdict                       // from rank 0: that sub-group's cause
 	frameSubLeft                          // to rank 0: a member has left a sub-group
+	frameTaken                            // how much of the other end's stream has come
+	framePath                             // first on a further path: where in the stream it begins
 	frameEnd                              // none: the first invalid value
 )
 
 var errFrame = errors.New("bad control frame")
 
-// seal authenticates the frames of one direction of one connection. The counter is implicit, so a frame that is lost,
+// seal authenticates the frames of one direction of one connection, by whichever paths they come. The counter is implicit, so a frame that is lost,
 // repeated or moved fails.
 type seal struct {
 	mac       hash.Hash

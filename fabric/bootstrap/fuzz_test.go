@@ -113,7 +113,7 @@ func FuzzControlMessage(f *testing.F) {
 			var links []*link
 			for peer := range 3 {
 				if peer != rank && (rank == 0 || peer == 0) {
-					links = append(links, &link{peer: peer, fd: -1})
+					links = append(links, &link{peer: peer})
 				}
 			}
 			s.loop = newLoop(s, newSolo(), links)

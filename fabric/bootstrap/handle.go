@@ -26,6 +26,8 @@ func (l *loop) handle(k *link, t frameType, b []byte) error {
 		return nil
 	case frameBeat:
 		return l.heardBeat(k, b)
+	case frameTaken:
+		return k.heardTaken(b)
 	}
 	if l.said {
 		return nil

@@ -30,6 +30,7 @@ type role uint8
 const (
 	roleControl role = 1
 	roleData    role = 2
+	rolePath    role = 3 // a further way of a control connection
 )
 
 // hello is the first record: who dials whom, for what. Nothing in it is believed before the proof.
@@ -37,12 +38,12 @@ type hello struct {
 	version    uint16
 	role       role
 	rank, peer uint16 // the dialer's and the listener's
-	lane       uint16 // data only, as all that follows but the nonce and the group
-	generation uint16
+	lane       uint16 // data only
+	generation uint16 // data and path, as the rail and the session
 	rail       uint8
 	channel    [channelSize]byte // data only; zero-padded name
 	nonce      [nonceSize]byte
-	session    [sessionSize]byte // data only
+	session    [sessionSize]byte
 	group      [sha256.Size]byte // hash of the group's name
 }
 
@@ -85,9 +86,9 @@ func decodeHello(b []byte) (hello, error) {
 	return h, nil
 }
 
-// binding is what the keys of a data connection depend on beside the secret and the nonces.
+// binding is what the keys of a data connection, and of a further path, depend on beside the secret and the nonces.
 func (h *hello) binding() []byte {
-	if h.role != roleData {
+	if h.role != roleData && h.role != rolePath {
 		return nil
 	}
 	b := make([]byte, 0, sessionSize+sha256.Size+9+channelSize)

@@ -90,8 +90,12 @@ func (s *Session) join(ctx context.Context) error {
 }
 
 func (s *Session) begin(p poller, links []*link) {
-	s.loop = newLoop(s, p, links)
-	s.wg.Go(s.loop.run)
+	l := newLoop(s, p, links)
+	s.mu.Lock()
+	s.loop = l // a further path may be here already
+	s.mu.Unlock()
+	s.wg.Go(l.run)
+	s.keepPaths()
 }
 
 // lead is rank 0's way: listen, and collect the others.
@@ -336,7 +340,7 @@ func (s *Session) enter(ctx context.Context, c *net.TCPConn, a netip.AddrPort, x
 	if fd < 0 {
 		return nil, err
 	}
-	return []*link{{peer: 0, fd: fd, in: in, out: out}}, nil
+	return []*link{newLink(0, fd, in, out)}, nil
 }
 
 // home opens this rank's own listener, once, at the address from which rank 0 was reached, and at its rails. The highest
@@ -370,6 +374,8 @@ func (s *Session) greet(c *net.TCPConn, proven func()) error {
 		return s.form.greet(c, h, x)
 	case h.role == roleData:
 		return s.park(c, h)
+	case h.role == rolePath && s.form != nil:
+		return s.takePath(c, h, x)
 	default:
 		return fmt.Errorf("rank %d: a hello of role %d, which this rank does not take", h.rank, h.role)
 	}

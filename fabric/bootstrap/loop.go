@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
@@ -41,6 +42,7 @@ func newLoop(s *Session, p poller, links []*link) *loop {
 		mon: newMonitor(c.World, c.Heartbeat, c.VerdictBusy, c.VerdictIdle, time.Now())}
 	for _, k := range links {
 		l.byRank[k.peer] = k
+		k.several = len(s.Rails(k.peer)) > 1
 	}
 	l.hub = newHub(c.World)
 	return l
@@ -62,6 +64,7 @@ func (l *loop) run() {
 		l.decideSubs()
 		l.expire(time.Now())
 		l.flush()
+		l.prune(time.Now())
 		l.announceSubs()
 		l.announce()
 	}
@@ -107,6 +110,9 @@ func (l *loop) patience(now time.Time) time.Duration {
 	if l.said {
 		soonest(l.saidAt.Add(goodbyeWait))
 	}
+	if stalled := l.firstStall(); !stalled.IsZero() {
+		soonest(stalled)
+	}
 	if until.IsZero() {
 		return -1
 	}
@@ -124,6 +130,7 @@ func (l *loop) beat(now time.Time) {
 		// What is queued already is sign enough, and a link that takes nothing must not pile up.
 		if !k.unsent() {
 			k.send(frameBeat, payload)
+			k.tell(1)
 		}
 	}
 	l.flush()
@@ -138,7 +145,7 @@ func (l *loop) beat(now time.Time) {
 	}
 	for _, k := range l.links {
 		waitedFor := waiting&(1<<k.peer) != 0
-		if k.fd < 0 || k.left || !l.mon.silent(k.peer, waitedFor, now) {
+		if !k.alive() || k.left || !l.mon.silent(k.peer, waitedFor, now) {
 			continue
 		}
 		if l.rank != 0 {
@@ -154,20 +161,30 @@ func (l *loop) beat(now time.Time) {
 	}
 }
 
-// readReady reads the links that the poller found ready.
+// readReady reads the paths that the poller found ready.
 func (l *loop) readReady() {
 	for _, k := range l.links {
-		if k.fd < 0 || !k.ready {
-			continue
+		for _, p := range slices.Backward(k.paths) {
+			if p.ready {
+				if ended := l.read(k, p); ended != nil {
+					l.dropPath(k, p, ended)
+				}
+			}
 		}
-		any, err := k.read(l.scratch, func(t frameType, b []byte) error { return l.handle(k, t, b) })
-		if any {
-			l.mon.life(k.peer, time.Now())
-		}
-		if err != nil {
-			l.drop(k, err)
-		}
+		k.tell(takenStep)
 	}
+}
+
+// read takes what a path has, and says why it is over.
+func (l *loop) read(k *link, p *path) (ended error) {
+	any, ended, err := k.read(p, l.scratch, func(t frameType, b []byte) error { return l.handle(k, t, b) })
+	if any {
+		l.mon.life(k.peer, time.Now())
+	}
+	if err != nil {
+		l.drop(k, err)
+	}
+	return ended
 }
 
 // readPending reads until nothing is left to read.
@@ -176,7 +193,9 @@ func (l *loop) readPending() {
 		l.p.wait(l.links, 0)
 		ready := false
 		for _, k := range l.links {
-			ready = ready || k.ready && k.fd >= 0
+			for _, p := range k.paths {
+				ready = ready || p.ready
+			}
 		}
 		if !ready {
 			return
@@ -187,19 +206,22 @@ func (l *loop) readPending() {
 
 func (l *loop) flush() {
 	for _, k := range l.links {
-		if err := k.flush(); err != nil {
-			// What it said before it died is still worth reading.
-			if _, readErr := k.read(l.scratch, func(t frameType, b []byte) error { return l.handle(k, t, b) }); readErr != nil {
-				err = readErr
+		for _, p := range slices.Backward(k.paths) {
+			if err := k.write(p); err != nil {
+				// What it said before it died is still worth reading.
+				if ended := l.read(k, p); ended != nil {
+					err = ended
+				}
+				l.dropPath(k, p, err)
 			}
-			l.drop(k, err)
 		}
+		k.trim()
 	}
 }
 
 // drop ends a link. Without a goodbye from either side that is a death.
 func (l *loop) drop(k *link, err error) {
-	if k.fd < 0 {
+	if !k.alive() {
 		return
 	}
 	k.close()
@@ -240,13 +262,10 @@ func (l *loop) departed(now time.Time) bool {
 	}
 	waiting := false
 	for _, k := range l.links {
-		if k.fd < 0 {
+		if !k.alive() {
 			continue
 		}
-		if !k.unsent() && !k.shut {
-			shutdownFD(k.fd)
-			k.shut = true
-		}
+		k.shutdown()
 		if k.left && k.shut {
 			k.close()
 			continue
@@ -265,6 +284,10 @@ func (l *loop) finish() {
 	}
 	l.s.mu.Lock()
 	l.s.ended, l.s.clean = true, clean
+	for _, a := range l.s.arrived {
+		a.path.close()
+	}
+	l.s.arrived = nil
 	l.p.close()
 	l.s.notify()
 	l.s.mu.Unlock()

@@ -4,8 +4,7 @@ import "time"
 
 // poller waits for the control connections of a loop. wake, which any goroutine may call until close, ends a wait.
 type poller interface {
-	// wait sets ready on the links that can be read or have ended, and writable likewise. A negative timeout waits
-	// for ever.
+	// wait sets ready on the paths that can be read or have ended. A negative timeout waits for ever.
 	wait(links []*link, timeout time.Duration)
 	wake()
 	close()

@@ -15,7 +15,7 @@ import (
 
 func supported() error { return nil }
 
-// pipePoller is poll(2) over the links and a pipe that wakes it.
+// pipePoller is poll(2) over the links' paths and a pipe that wakes it.
 type pipePoller struct {
 	r, w  int
 	woken atomic.Bool // a byte is in the pipe
@@ -45,15 +45,14 @@ func newPoller() (poller, error) {
 func (p *pipePoller) wait(links []*link, timeout time.Duration) {
 	p.fds = append(p.fds[:0], unix.PollFd{Fd: int32(p.r), Events: unix.POLLIN})
 	for _, l := range links {
-		l.ready, l.writable = false, false
-		if l.fd < 0 {
-			continue
+		for _, way := range l.paths {
+			way.ready = false
+			events := int16(unix.POLLIN)
+			if l.unsentBy(way) {
+				events |= unix.POLLOUT
+			}
+			p.fds = append(p.fds, unix.PollFd{Fd: int32(way.fd), Events: events})
 		}
-		events := int16(unix.POLLIN)
-		if l.unsent() {
-			events |= unix.POLLOUT
-		}
-		p.fds = append(p.fds, unix.PollFd{Fd: int32(l.fd), Events: events})
 	}
 	ms := -1
 	if timeout >= 0 {
@@ -68,13 +67,10 @@ func (p *pipePoller) wait(links []*link, timeout time.Duration) {
 	}
 	i := 1
 	for _, l := range links {
-		if l.fd < 0 {
-			continue
+		for _, way := range l.paths {
+			way.ready = p.fds[i].Revents&(unix.POLLIN|unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+			i++
 		}
-		got := p.fds[i].Revents
-		i++
-		l.ready = got&(unix.POLLIN|unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
-		l.writable = got&unix.POLLOUT != 0
 	}
 }
 

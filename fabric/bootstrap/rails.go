@@ -106,7 +106,7 @@ func (s *Session) settle(places []place) {
 	s.places, s.ways = places, make([][]way, len(places))
 	for peer := range places {
 		if peer != s.cfg.Rank {
-			s.ways[peer] = waysTo(places, s.cfg.Rank, peer)
+			s.ways[peer] = s.cfg.ways(places, s.cfg.Rank, peer)
 		}
 	}
 }

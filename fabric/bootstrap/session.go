@@ -30,6 +30,7 @@ type Session struct {
 	form      *formation // rank 0's
 	control   *Control
 	loop      *loop
+	lost      []chan error // by rail to rank 0: its control path is to be dialled anew; the loop's
 
 	cause   atomic.Pointer[fabric.Cause]
 	settled chan struct{}   // closed once cause is set
@@ -50,6 +51,7 @@ type Session struct {
 	id       [sessionSize]byte
 	left     uint64 // ranks that have said goodbye
 	parked   map[lane]parked
+	arrived  []arrival // further paths, for the loop
 	gather   gathering
 	subs     map[string]*Sub // by key
 	status   []RankStatus

@@ -20,7 +20,7 @@ func TestBothEndsOfAControlConnectionAreTuned(t *testing.T) {
 		require.True(t, s[r].post(func() {
 			var errs []error
 			for _, k := range s[r].loop.links {
-				errs = append(errs, sock.Check(k.fd, sock.Control))
+				errs = append(errs, sock.Check(k.paths[0].fd, sock.Control))
 			}
 			checked <- errs
 		}))
