@@ -41,10 +41,10 @@ command -v qemu-system-x86_64 >/dev/null || die "qemu-system-x86_64 is not insta
 
 qemu=''
 cats=()
-# stop ends the guest, if it still is there, and what carries its output.
+# stop ends the guest, if it still is there. Not by TERM: QEMU does not hear it while it waits for somebody to read its output.
 stop() {
-    kill "$qemu" 2>/dev/null || true
-    wait "$qemu" "${cats[@]}" || true
+    kill -KILL "$qemu" 2>/dev/null || true
+    wait "$qemu" || true
     qemu=''
 }
 
@@ -103,8 +103,14 @@ boot() {
     qemu=$!
     exec {out}>&- {err}>&-
     read -r -t "$within" -u "$state" _ uptime && return
-    stop
+    end
     return 1
+}
+
+# end stops the guest and lets all its output through.
+end() {
+    stop
+    wait "${cats[@]}" || true
 }
 
 up=''
@@ -122,16 +128,16 @@ say "booted in $uptime s ($accel)"
 code=0
 read -r ${limit:+-t "$limit"} -u "$state" _ status || code=$?
 if [ "$code" -gt 128 ]; then
-    stop
+    end
     say "ended after $limit s, the limit"
     exit 124
 fi
 if [ "$code" -ne 0 ]; then
-    stop
+    end
     tail -n 30 "$log" >&2
     die "the guest died before the command ended"
 fi
 # It powers off by itself: wait for the end of its output.
 read -r -t 10 -u "$state" || true
-stop
+end
 exit "$status"
