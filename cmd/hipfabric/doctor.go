@@ -50,8 +50,9 @@ and 4 for every other finding of that severity. --listen serves one peer after t
 		Example: `  hipfabric keygen hipfabric.key                                                   once, and copied to both hosts
   hipfabric doctor links --listen 10.0.1.2:7999 --secret-file hipfabric.key       on one
   hipfabric doctor links --peer 10.0.1.2:7999 --secret-file hipfabric.key         on the other`,
-		Args: doctorArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+		ValidArgs: []string{"links"},
+		Args:      doctorArgs,
+		RunE:      func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.peer, "peer", "", "measure the way to the host that listens at this address, host or host:port")

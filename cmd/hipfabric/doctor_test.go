@@ -105,7 +105,7 @@ func TestDoctorTellsWhyThePeerIsNotReached(t *testing.T) {
 	_, running := listening(t, "--secret-file", key)
 	stranger, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer stranger.Close()
+	t.Cleanup(func() { _ = stranger.Close() })
 	go func() {
 		for {
 			c, err := stranger.Accept()
@@ -118,7 +118,7 @@ func TestDoctorTellsWhyThePeerIsNotReached(t *testing.T) {
 	}()
 	mute, err := net.Listen("tcp", "127.0.0.1:0") // the system answers for a program that does not
 	require.NoError(t, err)
-	defer mute.Close()
+	t.Cleanup(func() { _ = mute.Close() })
 	for kind, c := range map[string]struct {
 		address string
 		exit    int
@@ -129,6 +129,7 @@ func TestDoctorTellsWhyThePeerIsNotReached(t *testing.T) {
 		doctor.Mute:         {mute.Addr().String(), exitFailed},
 	} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			code, r := asked(t, c.address, "--secret-file", other)
 			assert.Equal(t, c.exit, code)
 			require.NotNil(t, r.NotReached)
@@ -205,5 +206,16 @@ func TestBadDoctorLinesGetOneClearLine(t *testing.T) {
 			assert.Empty(t, out)
 			assert.Contains(t, err, want)
 		})
+	}
+}
+
+func TestTheVerdictGivesTheCode(t *testing.T) {
+	for want, findings := range map[int][]doctor.Finding{
+		exitOK:          {{Code: "loss", Severity: doctor.Warning}, {Code: "same-host", Severity: doctor.Note}},
+		exitFailed:      {{Code: "loss", Severity: doctor.Error}, {Code: "governor", Severity: doctor.Note}},
+		exitEnvironment: {{Code: doctor.Unauthorized, Severity: doctor.Error}},
+		exitDesync:      {{Code: doctor.Mismatch, Severity: doctor.Error}},
+	} {
+		assert.Equal(t, want, exitCode(verdict(&doctor.Report{Findings: findings})), "%+v", findings)
 	}
 }

@@ -41,7 +41,7 @@ type rule func(*Report) []Finding
 
 func rules() []rule {
 	return []rule{notReached, cutShort, sameHost, stalled, pathMTU, unequalMTU, smallMTU, loss, errorsSeen, linkLost, halfDuplex, slowRate, unequalRates,
-		roundTrip, moderation, governor, sharedSubnets, strictFilter, containerAddress, wireless, routed, moreLanes, firewalls}
+		roundTrip, busyCores, moderation, halfSpeed, governor, sharedSubnets, strictFilter, containerAddress, wireless, routed, moreLanes, firewalls}
 }
 
 // end is one host of the way, as findings name it.

@@ -13,17 +13,42 @@ const (
 	muchModeration   = 64  // microseconds
 	thunderboltUsecs = 128 // that thunderbolt-net's controller holds interrupts back
 	longTripUs       = 150
+	busySpin         = 2.0 // times a blocking round trip
+	usb4Mbits        = 40_000
 	thunderboltNet   = "thunderbolt-net"
 )
 
-func roundTrip(r *Report) []Finding {
+// trip is the median of one way to wait, in microseconds; 0 when it was not measured.
+func (r *Report) trip(wait string) float64 {
 	for _, t := range r.Trips {
-		if t.Wait == Spinning && t.P50Us > longTripUs && !r.loopback() {
-			return one(Finding{Code: "long-round-trip", Severity: Warning, Seen: fmt.Sprintf("%.0f us for %d bytes there and back, though both ends spin", t.P50Us, t.Bytes), Bound: fmt.Sprintf("%d us", longTripUs),
-				Why: "every small call takes at least half of it: interrupt moderation, deep sleep of the cores, or many hops", Mend: []string{"ethtool -c " + r.Near.Interface + "      (both hosts: rx-usecs)", "cpupower idle-set -D 20      (both hosts: no deep sleep)"}})
+		if t.Wait == wait {
+			return t.P50Us
 		}
 	}
-	return nil
+	return 0
+}
+
+func roundTrip(r *Report) []Finding {
+	best := r.trip(Spinning)
+	if blocking := r.trip(Blocking); blocking > 0 {
+		best = min(best, blocking) // where it is the faster, the cores are the reason: busyCores
+	}
+	if best <= longTripUs || r.loopback() {
+		return nil
+	}
+	return one(Finding{Code: "long-round-trip", Severity: Warning, Seen: fmt.Sprintf("%.0f us for %d bytes there and back", best, tripBytes), Bound: fmt.Sprintf("%d us", longTripUs),
+		Why:  "every small call takes at least half of it: interrupt moderation, deep sleep of the cores, or many hops",
+		Mend: []string{"ethtool -c " + r.Near.Interface + "      (both hosts: rx-usecs)", "cpupower idle-set -D 20      (both hosts: no deep sleep)"}})
+}
+
+// busyCores finds that spinning, which should be the fastest, is far from it.
+func busyCores(r *Report) []Finding {
+	spinning, blocking := r.trip(Spinning), r.trip(Blocking)
+	if blocking == 0 || spinning < busySpin*blocking {
+		return nil
+	}
+	return one(Finding{Code: "busy-cores", Severity: Warning, Seen: fmt.Sprintf("a round trip takes %.0f us spinning and %.0f blocking", spinning, blocking), Bound: "spinning is the faster",
+		Why: "something else runs on the cores of an end: ranks that spin, as they do at first, lose their core to it", Mend: []string{"top -bn1 | head -15      (both hosts)"}})
 }
 
 func moderation(r *Report) []Finding {
@@ -47,6 +72,19 @@ func moderation(r *Report) []Finding {
 			continue
 		}
 		found = append(found, f)
+	}
+	return found
+}
+
+// halfSpeed finds a USB4 link that came up with one lane, or slow ones.
+func halfSpeed(r *Report) []Finding {
+	var found []Finding
+	for _, e := range r.ends() {
+		if i := e.carrier(); i.Driver == thunderboltNet && i.Mbits > 0 && i.Mbits < usb4Mbits {
+			found = append(found, Finding{Code: "usb4-speed", Severity: Note, Host: e.name(), Seen: fmt.Sprintf("%s negotiated %d Mb/s", i.Name, i.Mbits), Bound: fmt.Sprintf("%d Mb/s", usb4Mbits),
+				Why:  "a USB4 link settles on 20 or 40 Gb/s when it is plugged in, by the cable and by what else the port's controller serves",
+				Mend: []string{"plug the cable in again, other devices and network cables out; then: cat /sys/bus/thunderbolt/devices/*/tx_speed"}})
+		}
 	}
 	return found
 }

@@ -125,10 +125,12 @@ func cases() []findingCase {
 				r.Gbps = 8.5
 			}
 		})},
-		{"long-round-trip", Warning, "151 us for 16 bytes", "cpupower idle-set", func(r *Report) { r.Trips[0].P50Us = 151 }, func(r *Report) { r.Trips[1].P50Us = 151 }},
+		{"long-round-trip", Warning, "151 us for 16 bytes", "cpupower idle-set", func(r *Report) { r.Trips[0].P50Us, r.Trips[1].P50Us = 151, 300 }, func(r *Report) { r.Trips[0].P50Us = 151 }},
+		{"busy-cores", Warning, "120 us spinning and 60 blocking", "top", func(r *Report) { r.Trips[0].P50Us = 120 }, func(r *Report) { r.Trips[0].P50Us = 119 }},
 		{"interrupt-moderation", Warning, "rx-usecs 64", "ethtool -C eth1 rx-usecs 0", near(func(i *machine.Interface) { i.RxUsecs = 64 }), near(func(i *machine.Interface) { i.RxUsecs = 63 })},
 		{"interrupt-moderation", Warning, "rx-usecs 100", "ethtool -C eth1 adaptive-rx off rx-usecs 0", far(func(i *machine.Interface) { i.RxUsecs, i.AdaptiveRx = 100, true }), far(func(i *machine.Interface) { i.RxUsecs = -1 })},
 		{"interrupt-moderation", Warning, "holds interrupts back for 128 us", "sysctl -w net.core.busy_read=50", near(func(i *machine.Interface) { i.Driver, i.RxUsecs = "thunderbolt-net", -1 }), reached},
+		{"usb4-speed", Note, "negotiated 20000 Mb/s", "tx_speed", far(func(i *machine.Interface) { i.Driver, i.Mbits = "thunderbolt-net", 20_000 }), far(func(i *machine.Interface) { i.Driver, i.Mbits = "thunderbolt-net", 40_000 })},
 		{"governor", Note, "powersave", "cpupower frequency-set", func(r *Report) { r.Far.Governor = "powersave" }, func(r *Report) { r.Far.Governor = "schedutil" }},
 		{"shared-subnet", Error, "eth1 and eth2 both have an address in 10.0.1.0/24", "dev eth2", second("10.0.1.9/24"), second("10.0.2.9/24")},
 		{"shared-subnet", Error, "both have an address in 10.0.1.0/24", "dev eth2", second("10.0.0.9/16"), func(r *Report) { second("10.0.1.9/24")(r); r.Near.Interfaces[2].Container = true }},

@@ -37,12 +37,16 @@ func Ask(ctx context.Context, q Question, tell func(string)) (*Report, error) {
 	r := &Report{Schema: Schema, Date: began.UTC().Format(time.RFC3339), Peer: q.Peer, FarCommand: q.FarCommand, Near: look(ctx),
 		Trips: []RoundTrips{}, Rates: []Rate{}}
 	tell("looking for " + q.Peer)
-	s, err := join(ctx, q.Ends, nearRank, min(reachTime, q.Timeout))
+	s, err := join(ctx, q.Ends, nearRank, min(reachTime, q.Timeout/2))
 	if err != nil {
 		if whole.Err() != nil {
 			return nil, err
 		}
-		if r.NotReached, err = diagnose(whole, q.Peer, began, err); err != nil {
+		r.NotReached, err = diagnose(ctx, q.Peer, began, err)
+		if whole.Err() != nil {
+			err = fmt.Errorf("interrupted: %w", whole.Err())
+		}
+		if err != nil {
 			return nil, err
 		}
 	} else {

@@ -56,13 +56,13 @@ func (r *Report) facts() string {
 		{"rp_filter", func(h *Host) string { return []string{"", "off", "strict", "loose"}[min(h.carrier().RPFilter+1, 3)] }},
 		{"firewall", func(h *Host) string { return strings.Join(h.Firewalls, ", ") }},
 		{"kernel", func(h *Host) string { return h.Kernel }},
-		{"CPU", func(h *Host) string { return strings.TrimSpace(h.CPU + ", " + number(h.Cores, " cores")) }},
+		{"CPU", func(h *Host) string { return strings.Trim(h.CPU+", "+number(h.Cores, " cores"), ", ") }},
 		{"governor", func(h *Host) string { return h.Governor }},
 	}
 	for _, row := range rows {
-		near, far := row.of(&r.Near), ""
+		near, far := printable(row.of(&r.Near)), ""
 		if r.Far != nil {
-			far = row.of(r.Far)
+			far = printable(row.of(r.Far)) // before the table measures and trims it
 		}
 		if near+far != "" {
 			t.AppendRow(table.Row{row.name, orNotTold(near), orNotTold(far)})

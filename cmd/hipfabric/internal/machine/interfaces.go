@@ -38,8 +38,7 @@ func Interfaces() ([]Interface, error) {
 }
 
 func describe(i net.Interface) Interface {
-	up := net.FlagUp | net.FlagRunning
-	d := Interface{Name: i.Name, MTU: i.MTU, Up: i.Flags&up == up, Loopback: i.Flags&net.FlagLoopback != 0, Container: container(i.Name),
+	d := Interface{Name: i.Name, MTU: i.MTU, Up: connected(i), Loopback: i.Flags&net.FlagLoopback != 0, Container: container(i.Name),
 		Driver: driver(i.Name), Duplex: line(sys(i.Name, "duplex")), Mbits: mbits(i.Name), RPFilter: rpFilter(i.Name), RxUsecs: -1}
 	d.Wireless = exists(sys(i.Name, "wireless"))
 	if d.Duplex == "unknown" {
@@ -53,6 +52,12 @@ func describe(i net.Interface) Interface {
 		d.Addresses = append(d.Addresses, a.String())
 	}
 	return d
+}
+
+// connected asks for the carrier itself: the flag of a link that was just plugged in may lag by a second.
+func connected(i net.Interface) bool {
+	carrier := line(sys(i.Name, "carrier"))
+	return i.Flags&net.FlagUp != 0 && (carrier == "1" || carrier == "" && i.Flags&net.FlagRunning != 0)
 }
 
 func sys(name, file string) string { return filepath.Join("/sys/class/net", name, file) }
@@ -90,7 +95,7 @@ func thunderboltMbits(speed, lanes string) int {
 	number, ok := strings.CutSuffix(speed, " Gb/s")
 	gbits, err := strconv.ParseFloat(number, 64)
 	n, err2 := strconv.Atoi(lanes)
-	if !ok || err != nil || err2 != nil || gbits <= 0 || gbits > 1000 || n < 1 || n > 16 {
+	if !ok || err != nil || err2 != nil || !(gbits > 0 && gbits <= 1000) || n < 1 || n > 16 {
 		return 0
 	}
 	return int(gbits * 1000 * float64(n))
