@@ -4,14 +4,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-
-	"github.com/hipfabric/hipfabric/fabric/tcp"
 )
 
-// laneFile keeps in a file what LanesAuto has measured, by network. What cannot be read or written is measured again.
+// laneFile is a tcp.LaneCache: it keeps in a file what LanesAuto has measured, by network. What cannot be read or written is measured again.
 type laneFile string
-
-var _ tcp.LaneCache = laneFile("")
 
 func (f laneFile) read() map[string]int {
 	known := map[string]int{}
