@@ -11,6 +11,7 @@ import (
 type family struct {
 	mu     sync.Mutex
 	groups map[*Group]struct{}
+	closed uint64 // calls completed in groups that are closed
 }
 
 func (f *family) add(g *Group) {
@@ -23,6 +24,7 @@ func (f *family) remove(g *Group) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.groups, g)
+	f.closed += g.host.Stats().Calls
 }
 
 func (f *family) list() []*Group {
@@ -38,24 +40,54 @@ func (f *family) list() []*Group {
 // progress is what this rank is doing, for the heartbeat: the call of the group that has waited for the longest, with
 // the ranks that the calls of all groups wait for; ranks are those of the group that Open gave.
 func (f *family) progress() fabric.Progress {
-	var shown fabric.Progress
+	p, _ := f.shown()
+	return p
+}
+
+func (f *family) shown() (shown fabric.Progress, group *Group) {
+	shown.Peer = -1
 	var waiting, calls uint64
-	first := true
 	for _, g := range f.list() {
-		p := g.host.Progress()
-		members := g.members()
-		p.Waiting = outer(p.Waiting, members)
-		if p.Peer >= 0 {
-			p.Peer = members[p.Peer]
-		}
+		p := g.progress()
 		waiting |= p.Waiting
 		calls += p.Calls
-		if first || before(p, shown) {
-			shown, first = p, false
+		if group == nil || before(p, shown) {
+			shown, group = p, g
 		}
 	}
-	shown.Waiting, shown.Calls = waiting, calls
-	return shown
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	shown.Waiting, shown.Calls = waiting, calls+f.closed
+	return shown, group
+}
+
+// last is what this rank did last in the group that failed, or, where it is none of its ranks or no call of a group is
+// to blame, what it is doing.
+func (f *family) last(name string) (fabric.Progress, []fabric.Record) {
+	for _, g := range f.list() {
+		if g.sub != nil && g.cfg.Name == name {
+			return g.progress(), g.host.Records()
+		}
+	}
+	p, g := f.shown()
+	if g == nil {
+		return p, nil
+	}
+	return p, g.host.Records()
+}
+
+// progress is that of g's own calls, with the ranks of the group that Open gave.
+func (g *Group) progress() fabric.Progress {
+	p := g.host.Progress()
+	if g.sub == nil {
+		return p
+	}
+	members := g.members()
+	p.Group, p.Waiting = g.cfg.Name, outer(p.Waiting, members)
+	if p.Peer >= 0 {
+		p.Peer = members[p.Peer]
+	}
+	return p
 }
 
 // before says whether a is more to be shown than b: a call that waits, then one in flight, the oldest first; else the

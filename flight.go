@@ -22,8 +22,9 @@ type flight struct {
 // logFlight logs who was where in one record: each rank's last call, and what sets ranks apart.
 func logFlight(log *slog.Logger, cause error, rows []flight) {
 	args := []any{keyErr, cause}
+	inside := of(fabric.CauseOf(cause).Group, rows)
 	for _, note := range []struct{ key, text string }{
-		{keyMissing, missing(rows)}, {keyBehind, behind(rows)}, {keyDisagree, disagreement(rows)},
+		{keyMissing, missing(rows)}, {keyBehind, behind(inside)}, {keyDisagree, disagreement(inside)},
 	} {
 		if note.text != "" {
 			args = append(args, note.key, note.text)
@@ -36,6 +37,11 @@ func logFlight(log *slog.Logger, cause error, rows []flight) {
 	log.Error("flight records", append(args, slog.Group(keyRanks, table...))...)
 }
 
+// of are the rows of one group's calls, and of the ranks that may have made some.
+func of(group string, rows []flight) []flight {
+	return slices.DeleteFunc(slices.Clone(rows), func(f flight) bool { return f.missing == "" && f.progress.Group != group })
+}
+
 func (f flight) String() string {
 	if f.missing != "" {
 		return f.missing
@@ -46,6 +52,9 @@ func (f flight) String() string {
 	}
 	if f.progress.Running {
 		text += fmt.Sprintf(" for %v", f.progress.Age.Round(time.Millisecond))
+	}
+	if f.progress.Group != "" {
+		text = fmt.Sprintf("in %s: %s", f.progress.Group, text)
 	}
 	if f.progress.Waiting != 0 {
 		text += ", waits for " + list(ranksOf(f.progress.Waiting))

@@ -58,7 +58,8 @@ func newGroup(c Config, session *bootstrap.Session, transport fabric.Transport, 
 		transport.Abort(cause)
 		g.failed <- cause // never blocks: it runs once
 	})
-	session.Watch(g.family.progress, g.host.Records)
+	session.Watch(g.family.progress, nil)
+	session.WatchGroups(g.family.last)
 	session.OnReports(func(r []bootstrap.RankReport) { logFlight(g.log, session.Cause(), flights(r)) })
 	g.log.Info("group open", append([]any{keyPath, transport.Kind(), keyLocalRanks, session.LocalRanks()}, policy.notes()...)...)
 	g.tick()

@@ -46,6 +46,7 @@ func rankStatus(r bootstrap.RankStatus) RankStatus {
 	}
 	if p := r.Progress; p.Op != 0 {
 		// Time has gone on since the sample.
+		s.Group = p.Group
 		s.Running, s.Op, s.Seq, s.CallBytes, s.CallAgeMs = p.Running, p.Op.String(), p.Seq, p.Bytes, (p.Age + max(r.Age, 0)).Milliseconds()
 		if p.Class == fabric.Pair {
 			s.Peer = p.Peer

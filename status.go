@@ -35,16 +35,17 @@ type Status struct {
 type RankStatus struct {
 	Rank           int     `json:"rank"`
 	Host           string  `json:"host,omitempty"`
-	State          string  `json:"state"`     // "ok", "left", "failed" or, where this rank hears nothing of it, "unknown"
-	HeardMs        int64   `json:"heard_ms"`  // since its last sign of life; -1 when there was none
-	Running        bool    `json:"running"`   // the call is in flight
-	Op             string  `json:"op"`        // "all-gather"
-	Seq            uint64  `json:"seq"`       // of that call, in the group's or the pair's order
-	Peer           int     `json:"peer"`      // of a call between two; -1 elsewhere
-	CallBytes      int     `json:"bytes"`     // of that call
-	CallAgeMs      int64   `json:"age_ms"`    // since it began while it runs, since it ended afterwards
-	WaitingFor     []int   `json:"waits_for"` // ranks that the call waits for
-	Calls          uint64  `json:"calls"`     // completed
+	State          string  `json:"state"`           // "ok", "left", "failed" or, where this rank hears nothing of it, "unknown"
+	HeardMs        int64   `json:"heard_ms"`        // since its last sign of life; -1 when there was none
+	Running        bool    `json:"running"`         // the call is in flight
+	Op             string  `json:"op"`              // "all-gather"
+	Group          string  `json:"group,omitempty"` // of that call, when it is one that this group was split into
+	Seq            uint64  `json:"seq"`             // of that call, in the group's or the pair's order
+	Peer           int     `json:"peer"`            // of a call between two; -1 elsewhere
+	CallBytes      int     `json:"bytes"`           // of that call
+	CallAgeMs      int64   `json:"age_ms"`          // since it began while it runs, since it ended afterwards
+	WaitingFor     []int   `json:"waits_for"`       // ranks that the call waits for
+	Calls          uint64  `json:"calls"`           // completed
 	CallsPerSecond float64 `json:"calls_per_second"`
 }
 

@@ -59,4 +59,6 @@ type Progress struct {
 	// GroupSeq is the last number of the group's sequence that this rank has used, whatever it did since between pairs;
 	// 0 before its first collective.
 	GroupSeq uint64
+	// Group is the name of the group whose call this is, when it is not the one that Open gave; ranks are that one's.
+	Group string
 }

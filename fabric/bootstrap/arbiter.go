@@ -155,7 +155,8 @@ func (l *loop) settle(c *fabric.Cause, heard *link) {
 		l.collect(time.Now())
 		return
 	}
-	l.links[0].send(frameRecords, append(encodeProgress(l.s.sample()), encodeRecords(l.s.lastRecords())...))
+	progress, records := l.s.lastCalls(c.Group)
+	l.links[0].send(frameRecords, append(encodeProgress(progress), encodeRecords(records)...))
 }
 
 // announce makes a settled cause known in this process. The others have been written to before: a program that ends as
@@ -209,27 +210,33 @@ func (l *loop) collect(now time.Time) {
 			l.collected[r].Missing = "its control connection has ended"
 		}
 	}
-	l.collected[0] = RankReport{Host: l.s.places[0].host, Progress: l.s.sample(), Records: l.s.lastRecords()}
+	progress, records := l.s.lastCalls(l.cause.Group)
+	l.collected[0] = RankReport{Host: l.s.places[0].host, Progress: progress, Records: records}
 	l.collectUntil = now.Add(verdictWait)
 }
 
-func (s *Session) lastRecords() []fabric.Record {
+// lastCalls is what this rank has to say when the named group has failed.
+func (s *Session) lastCalls(group string) (fabric.Progress, []fabric.Record) {
 	s.mu.Lock()
-	records := s.records
+	records, last := s.records, s.last
 	s.mu.Unlock()
-	if records == nil {
-		return nil
+	var progress fabric.Progress
+	var all []fabric.Record
+	if last != nil {
+		progress, all = last(group)
+	} else if progress = s.sample(); records != nil {
+		all = records()
 	}
-	all := records()
-	return all[max(0, len(all)-maxRecords):]
+	return progress, all[max(0, len(all)-maxRecords):]
 }
 
 func (l *loop) gotRecords(rank int, b []byte) error {
-	p, err := decodeProgress(b[:min(progressSize, len(b))])
-	if err != nil {
-		return err
+	r := reader{b: b}
+	p := r.progress()
+	records, err := decodeRecords(r.rest())
+	if r.bad {
+		err = r.end("report of the last calls")
 	}
-	records, err := decodeRecords(b[progressSize:])
 	if err != nil || l.collectUntil.IsZero() {
 		return err
 	}

@@ -12,6 +12,7 @@
 //	arbiter        which failure is the cause that all ranks return           (arbiter.go)
 //	gather         blob exchange, settings compare, vote                      (gather.go)
 //	Control        an engine's messages and barriers, relayed by rank 0       (control.go)
+//	Sub            a part of the ranks as a group, its exchanges, its cause    (sub.go, sub_gather.go, sub_cause.go)
 //	Dial, Accept   authenticated data connections for fabric/tcp              (data.go)
 //
 // A Session lives from Join to Close. Its goroutines are the listener's, which wait in accept, and one that is locked to

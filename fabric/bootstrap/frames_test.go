@@ -64,9 +64,9 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 
 		p := fabric.Progress{Running: rapid.Bool().Draw(t, "running"), Op: fabric.Op(rapid.Byte().Draw(t, "op")), Class: fabric.Pair, Seq: rapid.Uint64().Draw(t, "seq"),
 			Bytes: rapid.Int().Draw(t, "bytes"), Peer: rank.Draw(t, "peer"), Age: time.Duration(rapid.Int64().Draw(t, "age")),
-			Waiting: rapid.Uint64().Draw(t, "waiting"), Calls: rapid.Uint64().Draw(t, "calls"), GroupSeq: rapid.Uint64().Draw(t, "group")}
+			Waiting: rapid.Uint64().Draw(t, "waiting"), Calls: rapid.Uint64().Draw(t, "calls"), GroupSeq: rapid.Uint64().Draw(t, "group"),
+			Group: rapid.StringMatching(`[a-z/.0-9]{0,64}`).Draw(t, "name")}
 		b := encodeProgress(p)
-		require.Len(t, b, progressSize)
 		back, err := decodeProgress(b)
 		require.NoError(t, err)
 		require.Equal(t, p, back)

@@ -103,6 +103,13 @@ func FuzzControlMessage(f *testing.F) {
 	add(frameRelease, []byte{1, 0, 0, 0})
 	add(frameJoin, (&joining{world: 3, group: "x", settings: []Setting{{"a", "b"}}}).encode())
 	add(frameStart, encodePlaces([]place{{host: "x", from: netip.MustParseAddr("10.0.0.1"), listen: []address{{at: netip.MustParseAddrPort("127.0.0.1:1"), bits: 8, device: "lo", chosen: true}}}}))
+	add(frameSubGather, (&subBlob{key: "k", set: 6, step: 1, rank: 1, blob: []byte("x")}).encode())
+	add(frameSubGather, (&subBlob{key: "k", set: 3, step: 1, rank: 1}).encode())
+	add(frameSubGathered, (&subBlob{key: "k", set: 3, step: 1, rank: 1, blob: []byte("x")}).encode())
+	report := subCause{"k", 3, &fabric.Cause{Kind: fabric.ErrTimeout, Peer: 1, From: 1, Text: "x", Group: "g"}}
+	add(frameSubReport, report.encode())
+	add(frameSubVerdict, report.encode())
+	add(frameSubLeft, []byte{1, 0, 'k'})
 	f.Fuzz(func(t *testing.T, kind byte, b []byte) {
 		_, _ = decodeJoining(b)
 		_, _ = decodePlaces(b)
@@ -117,11 +124,17 @@ func FuzzControlMessage(f *testing.F) {
 				}
 			}
 			s.loop = newLoop(s, newSolo(), links)
+			_, err := s.Sub(SubConfig{Name: "g", Key: "k", Members: []int{1, 0}, Isolated: true})
+			if err != nil {
+				t.Fatal(err)
+			}
 			for _, k := range links {
 				_ = s.loop.handle(k, frameType(kind), b)
 				_ = s.loop.handle(k, frameType(kind), b)
 			}
 			s.loop.decide()
+			s.loop.decideSubs()
+			s.loop.announceSubs()
 			s.loop.announce()
 			s.end()
 			s.wg.Wait()

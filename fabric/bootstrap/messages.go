@@ -16,8 +16,6 @@ const (
 	maxDevice  = 64  // bytes of an interface's name
 	maxRecords = 8   // calls of a rank that travel after a verdict
 	nobody     = 0xffff
-
-	progressSize = 1 + 1 + 1 + 8 + 8 + 2 + 8 + 8 + 8 + 8
 )
 
 // writer appends little-endian fields.
@@ -323,14 +321,19 @@ func encodeProgress(p fabric.Progress) []byte {
 	w.u64(p.Waiting)
 	w.u64(p.Calls)
 	w.u64(p.GroupSeq)
+	w.text(p.Group[:min(len(p.Group), maxName)])
 	return w
 }
 
 func decodeProgress(b []byte) (fabric.Progress, error) {
 	r := reader{b: b}
-	p := fabric.Progress{Running: r.flag(), Op: fabric.Op(r.u8()), Class: fabric.Class(r.u8()), Seq: r.u64(), Bytes: int(r.u64()), Peer: r.rank(),
-		Age: time.Duration(r.u64()), Waiting: r.u64(), Calls: r.u64(), GroupSeq: r.u64()}
+	p := r.progress()
 	return p, r.end("beat")
+}
+
+func (r *reader) progress() fabric.Progress {
+	return fabric.Progress{Running: r.flag(), Op: fabric.Op(r.u8()), Class: fabric.Class(r.u8()), Seq: r.u64(), Bytes: int(r.u64()), Peer: r.rank(),
+		Age: time.Duration(r.u64()), Waiting: r.u64(), Calls: r.u64(), GroupSeq: r.u64(), Group: r.text(maxName)}
 }
 
 // encodeRecords keeps the last few.

@@ -60,6 +60,7 @@ type Session struct {
 	onReport func([]RankReport)
 	progress func() fabric.Progress
 	records  func() []fabric.Record
+	last     func(group string) (fabric.Progress, []fabric.Record)
 }
 
 // RankStatus is what is known of a rank. Rank 0 knows all; another rank itself and rank 0.
@@ -147,6 +148,14 @@ func (s *Session) Watch(progress func() fabric.Progress, records func() []fabric
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress, s.records = progress, records
+}
+
+// WatchGroups gives the session, instead of Watch's, what its report of a failure carries: the progress and the last
+// calls in the group that failed, "" being the session's own. last is called as Watch's.
+func (s *Session) WatchGroups(last func(group string) (fabric.Progress, []fabric.Record)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = last
 }
 
 // OnReports has fn called once on rank 0, on a goroutine of its own, when the group has failed and the last calls of

@@ -195,7 +195,7 @@ func (l *loop) dropGather(at subStep, x *subExchange) {
 	}
 }
 
-// forgetGathers drops what is held for a sub-group that has failed.
+// forgetGathers drops what is held for a sub-group that has failed, so that nothing of it is complete after the verdict.
 func (l *loop) forgetGathers(key string) {
 	for at, x := range l.subGathers {
 		if at.key == key {
@@ -239,13 +239,13 @@ func (l *loop) forgetBlobs(key string, rank int) {
 	}
 }
 
-// gotSubBlob takes one member's blob; what comes after the verdict on the sub-group, or after its end here, is late.
+// gotSubBlob takes one member's blob; what comes after the sub-group's end here is late.
 func (l *loop) gotSubBlob(m subBlob) {
 	s := l.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.subs[m.key]
-	if u == nil || u.outer != nil || u.gather.step != m.step || u.set != m.set {
+	if u == nil || u.gather.step != m.step || u.set != m.set {
 		return
 	}
 	u.gather.blobs[slices.Index(u.members, m.rank)] = m.blob
