@@ -19,6 +19,7 @@ type layout struct {
 	nets  []Net
 }
 
+// layouts differ in one thing each.
 func layouts() []layout {
 	return []layout{
 		{"a cable with MTU 1500", 2, []Net{{V4: true}}},
@@ -27,6 +28,15 @@ func layouts() []layout {
 		{"IPv6 only", 2, []Net{{V6: true}}},
 		{"IPv6 link-local only", 2, []Net{{}}},
 		{"two cables", 2, []Net{{Number: 1, V4: true}, {Number: 2, V4: true}}},
+	}
+}
+
+// few have all of that in fewer layouts, for what takes long.
+func few() []layout {
+	return []layout{
+		{"a cable with MTU 1500", 2, []Net{{V4: true}}},
+		{"two cables with MTU 1500 and 9000, IPv6 only", 2, []Net{{Number: 1, V6: true}, {Number: 2, V6: true, MTU: 9000}}},
+		{"four hosts on a switch with MTU 9000", 4, []Net{{V4: true, MTU: 9000}}},
 	}
 }
 

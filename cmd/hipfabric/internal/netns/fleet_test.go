@@ -62,10 +62,15 @@ func (w *worker) ask(method string, args, reply any) error {
 	case <-limit.C:
 		return fmt.Errorf("%s: no answer to %s in %v", w.host.Name, method, patience)
 	}
-	if call.Error != nil {
-		return fmt.Errorf("%s: %s: %w; it said: %s", w.host.Name, method, call.Error, w.stderr)
+	return w.explain(method, call.Error)
+}
+
+// explain says what a worker wrote last where it did not answer.
+func (w *worker) explain(method string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s: %s: %w; it said: %s", w.host.Name, method, err, w.stderr)
 }
 
 // do is ask for calls that answer with a Fault.

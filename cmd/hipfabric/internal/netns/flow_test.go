@@ -126,13 +126,20 @@ type running struct {
 	ended []chan error
 }
 
-// flow starts the calls on all ranks.
+// run starts the calls on all ranks.
 func run(t testing.TB, ranks []*subject, seed uint64, most int) *running {
 	r := &running{t: t, ranks: ranks}
 	for _, s := range ranks {
 		ended := make(chan error, 1)
 		r.ended = append(r.ended, ended)
-		go func() { ended <- s.worker.do("Flow", Flow{s.group, seed, most}) }()
+		go func() {
+			var f Fault
+			if err := s.worker.explain("Flow", s.worker.client.Call("Worker.Flow", Flow{s.group, seed, most}, &f)); err != nil {
+				ended <- err
+				return
+			}
+			ended <- f.err()
+		}()
 	}
 	r.advance(3)
 	return r

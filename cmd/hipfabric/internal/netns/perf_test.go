@@ -63,7 +63,7 @@ func TestTheSuiteOfPerfPassesBetweenHosts(t *testing.T) {
 		t.Skip("the command's binary is the same under the race detector")
 	}
 	bin := built(t)
-	for _, l := range layouts() {
+	for _, l := range few() {
 		t.Run(l.name, func(t *testing.T) {
 			s := l.build(t)
 			out := s.perf(t, bin, patience, "--suite")
