@@ -41,7 +41,8 @@ func (s *Session) laneOf(op string, peer int, l fabric.Lane) (lane, error) {
 
 // Dial opens an authenticated data connection to a lower rank, which must Accept the same channel and lane. It retries
 // until ctx ends, and ends by the group's failure, by Close (ErrClosed) or, at once, by ErrUnauthorized; ErrPeerFailed,
-// which fails the group, when the rank has left. The caller owns the connection, whose socket has the options of data.
+// which fails the group unless Generation is above 0, when the rank has left: a lane that is dialled anew is no call's. The
+// caller owns the connection, whose socket has the options of data.
 // A rail above 0 is dialled on its own interface alone; when ctx's deadline ends that, finding out why may take up to
 // probeTime more, and the error says what is seen: no link, or crossed cables.
 func (s *Session) Dial(ctx context.Context, peer int, l fabric.Lane) (*net.TCPConn, error) {
@@ -75,6 +76,9 @@ func (s *Session) Dial(ctx context.Context, peer int, l fabric.Lane) (*net.TCPCo
 			}
 		}
 		if s.hasLeft(peer) {
+			if l.Generation > 0 {
+				return nil, s.opError("dial", leftCause(peer))
+			}
 			return nil, s.opError("dial", s.Report(leftCause(peer)))
 		}
 		if wait = backOff(ctx, wait); ctx.Err() != nil {
@@ -119,8 +123,8 @@ func (s *Session) dataSocket(c *net.TCPConn) error {
 }
 
 // Accept waits for the data connection that a higher rank dials for this channel, lane, rail and generation. It ends by ctx, by the
-// group's failure or by Close (ErrClosed); ErrPeerFailed, which fails the group, when the rank has left. The caller owns
-// the connection, whose socket has the options of data.
+// group's failure or by Close (ErrClosed); ErrPeerFailed, which fails the group unless Generation is above 0, when
+// the rank has left. The caller owns the connection, whose socket has the options of data.
 func (s *Session) Accept(ctx context.Context, peer int, l fabric.Lane) (*net.TCPConn, error) {
 	from, err := s.laneOf("accept", peer, l)
 	if err == nil && peer < s.cfg.Rank {
@@ -144,13 +148,22 @@ func (s *Session) Accept(ctx context.Context, peer int, l fabric.Lane) (*net.TCP
 		c = p.conn
 		return true
 	}
+	missing := func() *fabric.Cause { return s.missing(1 << peer) }
+	var left *fabric.Cause
+	come, stuck := ready, missing
+	if l.Generation > 0 {
+		come, stuck = func() bool { left = missing(); return left != nil || ready() }, nil
+	}
 	for warned := false; ; warned = true {
-		if err := s.await(ctx, "accept", ready, func() *fabric.Cause { return s.missing(1 << peer) }); err != nil {
+		if err := s.await(ctx, "accept", come, stuck); err != nil {
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 				err = s.opError("accept", endedBy(ctx, peer, s.cfg.Rank, fmt.Sprintf("no data connection from rank %d%s in %v%s", peer, s.onRail(from),
 					time.Since(began).Round(time.Millisecond), s.link(from))))
 			}
 			return nil, err
+		}
+		if left != nil {
+			return nil, s.opError("accept", left)
 		}
 		if s.cameBy(c, from) {
 			return c, nil

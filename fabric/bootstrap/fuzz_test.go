@@ -66,6 +66,7 @@ func FuzzHelloReply(f *testing.F) {
 func FuzzControlFrame(f *testing.F) {
 	key := make([]byte, 32)
 	s := newSeal(key, fromDialer)
+	f.Add(newSeal(key, fromDialer).append(nil, framePath, make([]byte, 8)))
 	f.Add(s.append(s.append(nil, frameBeat, encodeProgress(fabric.Progress{})), frameGoodbye, nil))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, byte(frameMessage), 0, 0, 0})
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0})
@@ -80,6 +81,10 @@ func FuzzControlFrame(f *testing.F) {
 				t.Fatalf("a frame of %d bytes, a payload of %d, %d left", n, len(payload), len(rest))
 			}
 			rest = rest[n:]
+		}
+		p, taken := &path{in: newSeal(key, fromDialer)}, uint64(1000)
+		if rest, err := p.begin(b, taken); err == nil && p.in == nil && (p.at > taken || len(rest)+pathFrame != len(b)) {
+			t.Fatalf("a path begins at %d of %d with %d bytes of %d", p.at, taken, len(rest), len(b))
 		}
 	})
 }
@@ -101,6 +106,8 @@ func FuzzControlMessage(f *testing.F) {
 	add(frameCredit, []byte{1, 0, 9, 0, 0, 0})
 	add(frameEnter, []byte{1, 0, 0, 0})
 	add(frameRelease, []byte{1, 0, 0, 0})
+	add(frameTaken, []byte{9, 0, 0, 0, 0, 0, 0, 0})
+	add(framePath, make([]byte, 8))
 	add(frameJoin, (&joining{world: 3, group: "x", settings: []Setting{{"a", "b"}}}).encode())
 	add(frameStart, encodePlaces([]place{{host: "x", from: netip.MustParseAddr("10.0.0.1"), listen: []address{{at: netip.MustParseAddrPort("127.0.0.1:1"), bits: 8, device: "lo", chosen: true}}}}))
 	add(frameSubGather, (&subBlob{key: "k", set: 6, step: 1, rank: 1, blob: []byte("x")}).encode())

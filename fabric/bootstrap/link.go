@@ -215,5 +215,7 @@ func (l *link) close() {
 	for _, p := range l.paths {
 		p.close()
 	}
+	l.base = l.end()
+	l.acked = l.base
 	l.paths, l.queue, l.wire, l.inbuf = nil, nil, nil, nil
 }

@@ -92,6 +92,7 @@ func (h *hosts) join(all []Config, where ...string) []*Session {
 	sessions, errs := make([]*Session, len(all)), make([]error, len(all))
 	ctx := testContext(h.t)
 	each(len(all), func(r int) {
+		all[r].background = func(f func()) { h.on(where[r], f) }
 		h.on(where[r], func() { sessions[r], errs[r] = Join(ctx, all[r]) })
 	})
 	h.t.Cleanup(func() { closeAll(sessions) })

@@ -1,0 +1,74 @@
+package bootstrap
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Two hosts and two cables: one is switched off while messages flow, is back, and then the other.
+func TestMessagesFlowOnWhileEitherCableIsOff(t *testing.T) {
+	h := cabled(t, 0, 1)
+	s := h.join(apart(t, 2), "a", "b")
+	for r := range s {
+		s[r].Watch(waitsFor(1-r), nil)
+	}
+	eachHas(t, 2, s...)
+	ctx := testContext(t)
+	for _, off := range []struct{ host, link string }{{"a", "eth0"}, {"a", "eth1"}, {"b", "eth0"}, {"b", "eth1"}} {
+		stop := make(chan struct{})
+		counts := make([]int, 2)
+		flow := func(r int) {
+			buf := make([]byte, 100)
+			for n := 0; ; n++ {
+				last := false
+				select {
+				case <-stop:
+					last = r == 0
+				default:
+				}
+				text := fmt.Sprintf("%d from %d, last %v", n, r, last)
+				if r == 0 {
+					if !assert.NoError(t, s[0].Control().Send(ctx, 1, []byte(text))) {
+						return
+					}
+				}
+				got, _, err := s[r].Control().Recv(ctx, buf)
+				if !assert.NoError(t, err, "rank %d", r) {
+					return
+				}
+				if r == 1 {
+					text = string(buf[:got])
+					if !assert.NoError(t, s[1].Control().Send(ctx, 0, buf[:got])) {
+						return
+					}
+				}
+				assert.Equal(t, text, string(buf[:got]), "none is lost, doubled or moved")
+				assert.Contains(t, string(buf[:got]), fmt.Sprintf("%d from 0", n))
+				counts[r]++
+				if last || string(buf[:got]) == fmt.Sprintf("%d from 0, last true", n) {
+					return
+				}
+			}
+		}
+		ended := make(chan struct{})
+		go func() { each(2, flow); close(ended) }()
+		h.ip(off.host, "link set "+off.link+" down")
+		eachHas(t, 1, s...)
+		select {
+		case <-s[0].settled:
+			require.NoError(t, s[0].Cause())
+		case <-time.After(3 * time.Second): // far beyond VerdictBusy
+		}
+		close(stop)
+		<-ended
+		assert.Greater(t, counts[0], 100)
+		h.ip(off.host, "link set "+off.link+" up")
+		eachHas(t, 2, s...)
+	}
+	assert.NoError(t, s[0].Cause())
+	assert.NoError(t, s[1].Cause())
+}
