@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -76,6 +75,10 @@ func (t *Transport) watch() {
 		case <-tick.C:
 		case <-m.now:
 		}
+		if t.group.Aborted() != nil {
+			m.end() // nothing is mended any more
+			return
+		}
 		m.look(t.peers)
 		if !t.group.Tend(t.mendIdle) {
 			t.mendDue.Store(true)
@@ -128,9 +131,6 @@ func (t *Transport) mendDriven() {
 
 func (t *Transport) mendIdle() {
 	t.mendDue.Store(false)
-	if t.group.Aborted() != nil {
-		return
-	}
 	t.mendLanes()
 	for r := range t.peers {
 		if f := &t.peers[r]; f.wide {
@@ -312,7 +312,7 @@ func (m *mender) dialAnew(ctx context.Context, d dial) {
 		}
 	case err == nil:
 		_ = conn.Close()
-	case !errors.Is(err, context.Canceled):
+	case ctx.Err() == nil:
 		m.notes = append(m.notes, note{slog.LevelWarn, "rail cannot be dialled anew", d.f.rank, d.l.rail.String(), err})
 	}
 }

@@ -58,6 +58,9 @@ func (p *pending) pull(f *peer, l *lane) error {
 			return err
 		}
 		c.Done()
+		if s := l.arriving.span; f.wide && s != nil && s.large() {
+			return nil // the other lanes' turn
+		}
 	}
 	return nil
 }
