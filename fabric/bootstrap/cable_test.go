@@ -128,22 +128,28 @@ func (c *cable) copy(to, from net.Conn) {
 
 // overCables are the configurations of ranks that each reach rank 0 by two cables; those of a rail are one cable.
 func overCables(t *testing.T, world int) ([]Config, []*cable) {
-	all, zero := configs(t, world), freePort(t)
+	zero := freePort(t)
 	cables := []*cable{newCable(t, zero), newCable(t, zero)}
+	return byTwoWays(t, world, zero, cables[0].l.Addr().String(), cables[1].l.Addr().String()), cables
+}
+
+// byTwoWays are those of ranks that reach rank 0 at two addresses.
+func byTwoWays(t *testing.T, world int, zero, first, second string) []Config {
+	all := configs(t, world)
 	here := netip.MustParseAddr("127.0.0.1")
 	for r := range all {
 		all[r].Master = zero
 		if r > 0 {
-			all[r].Master = cables[0].l.Addr().String()
+			all[r].Master = first
 		}
 		all[r].ways = func(places []place, me, peer int) []way {
 			ways := waysTo(places, me, peer)[:1]
 			if me*peer == 0 {
 				ways[0].Local, ways[0].Remote = here, here
-				ways = append(ways, way{fabric.Rail{Index: 1, Local: here, Remote: here}, netip.MustParseAddrPort(cables[1].l.Addr().String())})
+				ways = append(ways, way{fabric.Rail{Index: 1, Local: here, Remote: here}, netip.MustParseAddrPort(second)})
 			}
 			return ways
 		}
 	}
-	return all, cables
+	return all
 }

@@ -16,7 +16,8 @@ const (
 )
 
 // filesNeeded is how many files a rank of a World above 1 opens: a data connection for each peer, and the star of control connections on
-// rank 0.
+// rank 0. The further paths of a control connection, one a rail and peer, are not among them: they are opened while that many
+// are free.
 func (c *Config) filesNeeded() uint64 {
 	peers := uint64(c.World - 1)
 	if c.Rank == 0 {

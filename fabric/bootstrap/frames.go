@@ -47,8 +47,8 @@ const (
 
 var errFrame = errors.New("bad control frame")
 
-// seal authenticates the frames of one direction of one connection, by whichever paths they come. The counter is implicit, so a frame that is lost,
-// repeated or moved fails.
+// seal authenticates the frames of one direction of one connection, by whichever paths they come. The counter is
+// implicit, so a frame that is lost, repeated or moved fails.
 type seal struct {
 	mac       hash.Hash
 	direction string

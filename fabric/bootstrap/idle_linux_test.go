@@ -12,7 +12,17 @@ import (
 // An idle rank may take a fiftieth of a core; four of them are measured together, each with its heartbeats.
 func TestIdleRanksLeaveTheProcessorAlone(t *testing.T) {
 	const world = 4
-	group(t, configs(t, world))
+	zero := freePort(t)
+	for name, all := range map[string][]Config{"one way": configs(t, world), "two ways": byTwoWays(t, world, zero, zero, zero)} {
+		t.Run(name, func(t *testing.T) {
+			s := group(t, all)
+			eachHas(t, len(s[1].waysOf(0)), s...)
+			isIdle(t, s)
+		})
+	}
+}
+
+func isIdle(t *testing.T, s []*Session) {
 	used := func() time.Duration {
 		var u unix.Rusage
 		require.NoError(t, unix.Getrusage(unix.RUSAGE_SELF, &u))
@@ -21,7 +31,7 @@ func TestIdleRanksLeaveTheProcessorAlone(t *testing.T) {
 	const idle = 2 * time.Second
 	before := used()
 	pause(testContext(t), idle)
-	share := float64(used()-before) / float64(idle) / world
+	share := float64(used()-before) / float64(idle) / float64(len(s))
 	t.Logf("%.2f%% of a core a rank", 100*share)
 	assert.Less(t, share, 0.02)
 }

@@ -42,7 +42,7 @@ func newLoop(s *Session, p poller, links []*link) *loop {
 		mon: newMonitor(c.World, c.Heartbeat, c.VerdictBusy, c.VerdictIdle, time.Now())}
 	for _, k := range links {
 		l.byRank[k.peer] = k
-		k.several = len(s.Rails(k.peer)) > 1
+		k.several = len(s.waysOf(k.peer)) > 1
 	}
 	l.hub = newHub(c.World)
 	return l

@@ -27,10 +27,10 @@ type arrival struct {
 
 // keepPaths has a control path on every rail to rank 0, dialled in the background.
 func (s *Session) keepPaths() {
-	if s.cfg.Rank == 0 || len(s.Rails(0)) < 2 {
+	if s.cfg.Rank == 0 || len(s.waysOf(0)) < 2 {
 		return
 	}
-	lost := make([]chan error, len(s.Rails(0)))
+	lost := make([]chan error, len(s.waysOf(0)))
 	for rail := range lost {
 		lost[rail] = make(chan error, 1)
 	}
@@ -40,9 +40,17 @@ func (s *Session) keepPaths() {
 	}
 }
 
+// waysOf are those of the control connection to a rank; none before the ranks have met.
+func (s *Session) waysOf(peer int) []way {
+	if peer >= len(s.paths) {
+		return nil
+	}
+	return s.paths[peer]
+}
+
 // keepPath dials the control path of one rail, the first of which is there, and again whenever it is lost.
 func (s *Session) keepPath(rail int, lost <-chan error) {
-	log := s.log.With("rail", s.Rails(0)[rail].String())
+	log := s.log.With("rail", s.paths[0][rail].String())
 	var generation uint16
 	wait, opened := pathFirst, time.Now()
 	for there := rail == 0; ; there = true {
@@ -93,7 +101,7 @@ func (s *Session) awaitLoss(lost <-chan error, note func(error)) bool {
 
 // dialPath opens one path and hands it to the loop.
 func (s *Session) dialPath(ctx context.Context, rail int, generation uint16) error {
-	w := &s.ways[0][rail]
+	w := &s.paths[0][rail]
 	d, to := net.Dialer{Timeout: dialTime, KeepAlive: -1}, w.to
 	if rail == 0 {
 		to = s.reached
@@ -132,11 +140,11 @@ func (s *Session) takePath(c *net.TCPConn, h hello, x *exchange) error {
 		return c.Close() // its dialer comes again
 	}
 	peer, rail := int(h.rank), int(h.rail)
-	if peer < 1 || peer >= s.cfg.World || rail >= len(s.Rails(peer)) {
+	if peer < 1 || peer >= s.cfg.World || rail >= len(s.paths[peer]) {
 		return fmt.Errorf("rank %d: a control path on rail %d, which there is not", peer, rail)
 	}
-	if !s.cameBy(c, lane{peer, fabric.Lane{Rail: rail}}) {
-		return fmt.Errorf("rank %d: a control path came by another way than its rail, %v", peer, s.Rails(peer)[rail])
+	if w := &s.paths[peer][rail]; rail > 0 && addrOf(c.LocalAddr()) != w.Local {
+		return fmt.Errorf("rank %d: a control path came by another way than its rail, %v", peer, w)
 	}
 	in, out, err := x.frames(s.ID())
 	if err != nil {

@@ -72,3 +72,21 @@ func TestMessagesFlowOnWhileEitherCableIsOff(t *testing.T) {
 	assert.NoError(t, s[0].Cause())
 	assert.NoError(t, s[1].Cause())
 }
+
+// The network that Rails leave to nothing else still carries the control connection, and so do they.
+func TestRailsThatExcludeTheBaseCarryTheControlConnectionToo(t *testing.T) {
+	h := cabled(t, 0, 1)
+	all := apart(t, 2)
+	all[0].Rails = []string{"^eth0"}
+	s := h.join(all, "a", "b")
+	assert.Equal(t, []string{"eth1 10.0.1.2-10.0.1.1"}, railTexts(s[1], 0))
+	eachHas(t, 2, s...)
+	for _, off := range []string{"eth0", "eth1"} {
+		h.ip("b", "link set "+off+" down")
+		talk(t, s, "one")
+		eachHas(t, 1, s...)
+		h.ip("b", "link set "+off+" up")
+		eachHas(t, 2, s...)
+	}
+	assert.NoError(t, s[0].Cause())
+}

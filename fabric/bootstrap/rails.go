@@ -103,44 +103,68 @@ type way struct {
 
 // settle takes the table of ranks, from which every rank draws the same rails.
 func (s *Session) settle(places []place) {
-	s.places, s.ways = places, make([][]way, len(places))
+	s.places, s.ways, s.paths = places, make([][]way, len(places)), make([][]way, len(places))
 	for peer := range places {
-		if peer != s.cfg.Rank {
-			s.ways[peer] = s.cfg.ways(places, s.cfg.Rank, peer)
+		if peer == s.cfg.Rank {
+			continue
+		}
+		s.ways[peer] = s.cfg.ways(places, s.cfg.Rank, peer)
+		if min(peer, s.cfg.Rank) == 0 {
+			s.paths[peer] = pathsTo(places, s.cfg.Rank, peer, s.ways[peer])
 		}
 	}
 }
 
+// pathsTo are the ways of a control connection: the base, on which it began though a rank's Rails may exclude it, and the
+// other rails.
+func pathsTo(places []place, me, peer int, rails []way) []way {
+	base := wayOf(places, me, peer, 0, baseOf(places, 0, max(me, peer)))
+	if rails[0].Local == base.Local && rails[0].Remote == base.Remote {
+		return rails
+	}
+	return append([]way{base}, rails...)
+}
+
 func waysTo(places []place, me, peer int) []way {
-	same := places[me].net == places[peer].net
 	var ways []way
 	for i, e := range endsOf(places, min(me, peer), max(me, peer)) {
-		mine, theirs := e.higher, e.lower
-		if me < peer {
-			mine, theirs = e.lower, e.higher
-		}
-		w := way{fabric.Rail{Index: i, Local: mine.at.Addr(), Remote: theirs.at.Addr(), SameHost: same}, e.lower.at}
-		if !same {
-			w.Interface = mine.device
-		}
-		ways = append(ways, w)
+		ways = append(ways, wayOf(places, me, peer, i, e))
 	}
 	return ways
+}
+
+func wayOf(places []place, me, peer, i int, e ends) way {
+	same := places[me].net == places[peer].net
+	mine, theirs := e.higher, e.lower
+	if me < peer {
+		mine, theirs = e.lower, e.higher
+	}
+	w := way{fabric.Rail{Index: i, Local: mine.at.Addr(), Remote: theirs.at.Addr(), SameHost: same}, e.lower.at}
+	if !same {
+		w.Interface = mine.device
+	}
+	return w
 }
 
 // ends are the two of one rail.
 type ends struct{ lower, higher address }
 
-// endsOf are the rails of a pair. The first is the way to rank 0, or between the addresses from which both reached rank 0
-// if these share a subnet; a base that a rank's Rails exclude, or that only a route joins, stands back when another is
-// there. Then comes every further subnet that the two share.
-func endsOf(places []place, lower, higher int) []ends {
+// baseOf is the way to rank 0, or between the addresses from which both reached rank 0.
+func baseOf(places []place, lower, higher int) ends {
 	l, h := &places[lower], &places[higher]
 	met := l.from
 	if lower == 0 {
 		met = h.met
 	}
-	base := ends{l.find(met), h.find(h.from)}
+	return ends{l.find(met), h.find(h.from)}
+}
+
+// endsOf are the rails of a pair. The first is the base if it joins rank 0 or one subnet; a base that a rank's Rails
+// exclude, or that only a route joins, stands back when another is there. Then comes every further subnet that the two
+// share.
+func endsOf(places []place, lower, higher int) []ends {
+	l, h := &places[lower], &places[higher]
+	base := baseOf(places, lower, higher)
 	if l.net == h.net {
 		return []ends{base}
 	}

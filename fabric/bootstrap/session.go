@@ -24,6 +24,7 @@ type Session struct {
 	published string         // the address this rank 0 wrote into its file
 	nics      nics           // of this host
 	ways      [][]way        // to each rank, fixed as places
+	paths     [][]way        // of the control connections that this rank has
 	reached   netip.AddrPort // where rank 0 was reached
 	zone      string         // of the interface through which it was
 	listener  *listener
