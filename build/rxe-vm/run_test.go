@@ -86,9 +86,11 @@ func TestNothingIsLeftOfARunThatIsKilled(t *testing.T) {
 			stderr, err := cmd.StderrPipe()
 			require.NoError(t, err)
 			require.NoError(t, cmd.Start())
-			lines := bufio.NewScanner(stderr)
-			for lines.Scan() && !strings.Contains(lines.Text(), "booted") {
+			booted := false
+			for lines := bufio.NewScanner(stderr); !booted && lines.Scan(); {
+				booted = strings.Contains(lines.Text(), "booted")
 			}
+			require.True(t, booted)
 			qemu := emulator(t, cmd.Process.Pid)
 			require.NoError(t, cmd.Process.Signal(signal))
 			_ = cmd.Wait()
