@@ -1,0 +1,221 @@
+//go:build linux || darwin
+
+package tcp
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/frame"
+)
+
+// againstLanes opens rank 0 of two with so many lanes; those of rank 1 are sockets in the test's hands.
+func againstLanes(t *testing.T, lanes int, c Config) (*fabric.Collective, *Transport, []*net.TCPConn) {
+	t.Helper()
+	meshes := localMeshes(t, 2)
+	meshes[0].alone = true
+	c.Lanes, c.Logger = lanes, slog.New(slog.DiscardHandler)
+	var tr *Transport
+	var err error
+	var wg sync.WaitGroup
+	wg.Go(func() { tr, err = Open(context.Background(), meshes[0], c) })
+	peer := make([]*net.TCPConn, lanes)
+	for i := range peer {
+		var dialErr error
+		peer[i], dialErr = meshes[1].Dial(context.Background(), 0, fabric.Lane{Channel: "host", Index: i})
+		require.NoError(t, dialErr)
+		require.NoError(t, peer[i].SetDeadline(time.Now().Add(20*time.Second)))
+	}
+	wg.Wait()
+	require.NoError(t, err)
+	g := fabric.New(tr, fabric.Options{Timeout: 10 * time.Second})
+	t.Cleanup(func() {
+		g.Close()
+		for _, p := range peer {
+			p.Close()
+		}
+	})
+	return g, tr, peer
+}
+
+// sent is a frame of a pair call of rank 1 to rank 0.
+func sendFrame(order uint32, n int) frame.Header {
+	return frame.Header{Binding: binding([16]byte{1, 2, 3}, "", "host"), Order: order, Class: fabric.Pair, Op: fabric.Send, Rank: 0,
+		Seq: uint64(order), Total: uint64(n), Payload: uint32(n)}
+}
+
+// next reads one frame that rank 0 sent.
+func next(t *testing.T, c net.Conn) (frame.Header, []byte) {
+	t.Helper()
+	var b [frame.Size]byte
+	_, err := io.ReadFull(c, b[:])
+	require.NoError(t, err)
+	h, err := frame.Parse(&b)
+	require.NoError(t, err)
+	payload := make([]byte, h.Payload)
+	_, err = io.ReadFull(c, payload)
+	require.NoError(t, err)
+	return h, payload
+}
+
+func notice(kind frame.Kind, part uint32, seq uint64, ack uint32) frame.Header {
+	return frame.Header{Binding: binding([16]byte{1, 2, 3}, "", "host"), Kind: kind, Rank: frame.NoRank, Part: part, Seq: seq, Ack: ack}
+}
+
+// The acknowledgement that a dead lane had is said again on another one, though no call is in flight.
+func TestAnAcknowledgementOutlivesItsLane(t *testing.T) {
+	const n = keepMost + 8
+	g, _, peer := againstLanes(t, 2, Config{EagerBytes: 1 << 20})
+	write(t, peer[0], sendFrame(1, n), false, pattern(n))
+	got := make([]byte, n)
+	require.NoError(t, g.Recv(got, 1))
+	assert.Equal(t, pattern(n), got)
+	h, _ := next(t, peer[0])
+	assert.Equal(t, notice(frame.Ack, 0, 0, 1), h)
+	require.NoError(t, peer[0].Close())
+	h, _ = next(t, peer[1])
+	assert.Equal(t, notice(frame.Down, 0, 0, 1), h, "first of all the death")
+	h, _ = next(t, peer[1])
+	assert.Equal(t, notice(frame.Ack, 0, 0, 1), h)
+}
+
+// What a dead lane had taken, and may have lost, comes again: behind the notice that names it, with its own bytes.
+func TestADeathIsNamedAheadOfWhatComesAgain(t *testing.T) {
+	g, _, peer := againstLanes(t, 2, Config{})
+	in := []byte("small enough to be copied")
+	want := append([]byte(nil), in...)
+	require.NoError(t, g.Send(in, 1))
+	clear(in) // the caller's again
+	h, payload := next(t, peer[0])
+	assert.Equal(t, []any{frame.Data, uint32(1), want}, []any{h.Kind, h.Order, payload})
+	require.NoError(t, peer[0].Close())
+	h, _ = next(t, peer[1])
+	assert.Equal(t, notice(frame.Down, 0, 0, 0), h)
+	h, payload = next(t, peer[1])
+	assert.Equal(t, []any{frame.Data, uint32(1), want}, []any{h.Kind, h.Order, payload})
+}
+
+// The end of a call with bytes that nobody copied waits for their acknowledgement.
+func TestALargeSendEndsWithItsAcknowledgement(t *testing.T) {
+	g, _, peer := againstLanes(t, 2, Config{})
+	ended := make(chan error, 1)
+	go func() { ended <- g.Send(make([]byte, 4*minChunkBytes), 1) }()
+	var parts []uint32
+	for len(parts) < 4 {
+		for _, lane := range peer {
+			require.NoError(t, lane.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+			var b [frame.Size]byte
+			if _, err := io.ReadFull(lane, b[:]); err != nil {
+				continue // what this lane had is read
+			}
+			h, err := frame.Parse(&b)
+			require.NoError(t, err)
+			require.NoError(t, lane.SetReadDeadline(time.Now().Add(20*time.Second)))
+			_, err = io.CopyN(io.Discard, lane, int64(h.Payload))
+			require.NoError(t, err)
+			parts = append(parts, h.Part)
+		}
+	}
+	assert.ElementsMatch(t, []uint32{0, 1, 2, 3}, parts)
+	select {
+	case err := <-ended:
+		t.Fatalf("ended unacknowledged: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	write(t, peer[1], notice(frame.Ack, 0, 0, 1), false, nil)
+	assert.NoError(t, <-ended)
+}
+
+// A large frame of a later call waits on its lane. Once a lane has died it is put aside, since what that one lost comes
+// behind it.
+func TestWhatADeadLaneLostIsReadPastALaterCall(t *testing.T) {
+	const n = keepMost + 8
+	g, tr, peer := againstLanes(t, 2, Config{EagerBytes: 1 << 20})
+	write(t, peer[0], sendFrame(2, n), false, pattern(n))
+	small := make([]byte, 16)
+	first := make(chan error, 1)
+	go func() { first <- g.Recv(small, 1) }()
+	require.Eventually(t, func() bool { return tr.Stats().Peers[0].ReceivedBytes >= frame.Size }, 10*time.Second, time.Millisecond)
+	require.NoError(t, peer[1].Close())
+	h, _ := next(t, peer[0])
+	assert.Equal(t, notice(frame.Down, 1, 0, 0), h)
+	write(t, peer[0], notice(frame.Down, 1, 0, 0), false, nil)
+	write(t, peer[0], sendFrame(1, 16), false, pattern(16))
+	require.NoError(t, <-first)
+	assert.Equal(t, pattern(16), small)
+	large := make([]byte, n)
+	require.NoError(t, g.Recv(large, 1))
+	assert.Equal(t, pattern(n), large)
+}
+
+// A part that comes a second time, behind a death, does not touch what the caller has by then.
+func TestWhatComesTwiceIsDropped(t *testing.T) {
+	g, _, peer := againstLanes(t, 2, Config{})
+	write(t, peer[0], sendFrame(1, 16), false, pattern(16))
+	got := make([]byte, 16)
+	require.NoError(t, g.Recv(got, 1))
+	write(t, peer[1], notice(frame.Down, 0, 0, 0), false, nil)
+	write(t, peer[1], sendFrame(1, 16), false, make([]byte, 16))
+	write(t, peer[1], sendFrame(2, 16), false, pattern(16))
+	again := make([]byte, 16)
+	require.NoError(t, g.Recv(again, 1))
+	assert.Equal(t, pattern(16), again)
+	assert.Equal(t, pattern(16), got)
+	_, err := io.ReadAll(peer[0])
+	assert.NoError(t, err, "the lane that was named is closed")
+}
+
+func TestAHostileNoticeEndsTheGroupByName(t *testing.T) {
+	for name, h := range map[string]frame.Header{
+		"lane 7 of generation 0":              notice(frame.Down, 7, 0, 0),
+		"it said so on lane 0":                notice(frame.Down, 0, 0, 0),
+		"generation 4294967296":               notice(frame.Down, 1, 1<<32, 0),
+		"acknowledges call 9, and was sent 0": notice(frame.Ack, 0, 0, 9),
+	} {
+		g, _, peer := againstLanes(t, 2, Config{})
+		write(t, peer[0], h, false, nil)
+		err := g.Recv(make([]byte, 16), 1)
+		assert.ErrorIs(t, err, fabric.ErrPeerFailed, name)
+		assert.ErrorContains(t, err, name)
+	}
+}
+
+// Frames of calls that are far off are put aside within bounds, and then stay where they are.
+func TestFramesThatComeEarlyAreBounded(t *testing.T) {
+	const many = maxEarly + 50
+	g, tr, peer := againstLanes(t, 2, Config{})
+	for order := uint32(2); order < 2+many; order++ {
+		h := sendFrame(order, 8)
+		write(t, peer[1], h, false, binary.LittleEndian.AppendUint64(nil, uint64(order)))
+	}
+	write(t, peer[0], sendFrame(1, 8), false, binary.LittleEndian.AppendUint64(nil, 1))
+	for order := uint64(1); order < 2+many; order++ {
+		b := make([]byte, 8)
+		require.NoError(t, g.Recv(b, 1))
+		require.Equal(t, order, binary.LittleEndian.Uint64(b))
+		require.LessOrEqual(t, len(tr.peers[1].aside), maxEarly)
+	}
+	h := sendFrame(500, 8)
+	h.Payload = 1 << 30
+	write(t, peer[0], h, false, nil)
+	err := g.Recv(make([]byte, 8), 1)
+	assert.ErrorContains(t, err, "sent a frame of 1073741824 bytes; 262144 are the most")
+}
+
+func pattern(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + i>>8 + 1)
+	}
+	return b
+}
