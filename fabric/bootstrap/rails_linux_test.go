@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/internal/rail"
 )
@@ -52,6 +54,17 @@ func (h *hosts) open(ctx context.Context, s []*Session, l fabric.Lane) (dialled,
 	return dialled, accepted, errors.Join(errs[1], errs[0])
 }
 
+// deviceOf is the interface to which a socket is bound.
+func deviceOf(t *testing.T, c *net.TCPConn) (name string) {
+	raw, err := c.SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		name, err = unix.GetsockoptString(int(fd), unix.SOL_SOCKET, unix.SO_BINDTODEVICE)
+	}))
+	require.NoError(t, err)
+	return name
+}
+
 func railTexts(s *Session, peer int) []string {
 	var texts []string
 	for _, r := range s.Rails(peer) {
@@ -65,12 +78,15 @@ func TestRailsBetweenTwoHostsAreFoundAndDialled(t *testing.T) {
 	s := h.join(apart(t, 2), "a", "b")
 	assert.Equal(t, []string{"eth0 10.0.0.1-10.0.0.2", "eth1 10.0.1.1-10.0.1.2", "eth2 10.0.2.1-10.0.2.2"}, railTexts(s[0], 1))
 	assert.Equal(t, []string{"eth0 10.0.0.2-10.0.0.1", "eth1 10.0.1.2-10.0.1.1", "eth2 10.0.2.2-10.0.2.1"}, railTexts(s[1], 0))
+	assert.Equal(t, addrPorts("10.0.0.1:2900"), s[1].dataAddresses(0), "the first rail is dialled on no cable of another")
 	for rail, want := range []string{"10.0.0.1:2900", "10.0.1.1:2900", "10.0.2.1:2900"} {
 		dialled, accepted, err := h.open(testContext(t), s, fabric.Lane{Channel: "host", Rail: rail})
 		require.NoError(t, err)
 		assert.Equal(t, want, dialled.RemoteAddr().String())
 		assert.Equal(t, dialled.LocalAddr(), accepted.RemoteAddr())
 		assert.Equal(t, s[1].Rails(0)[rail].Local, addrOf(dialled.LocalAddr()))
+		device := []string{"", "eth1", "eth2"}[rail]
+		assert.Equal(t, []string{device, device}, []string{deviceOf(t, dialled), deviceOf(t, accepted)}, "each end is bound to its interface alone")
 	}
 }
 
@@ -194,11 +210,14 @@ func TestListenAndItsRails(t *testing.T) {
 	h := cabled(t, 0, 1, 2)
 	all := apart(t, 2)
 	all[0].Listen = []string{"10.0.0.1:2900", "10.0.2.1:0"}
+	h.ip("b", "addr add 10.0.2.9/24 dev eth2")
+	all[1].Listen = []string{"10.0.0.2:0", "10.0.1.2:0", "10.0.2.9:0"}
 	s := h.join(all, "a", "b")
-	assert.Equal(t, []string{"eth0 10.0.0.2-10.0.0.1", "eth2 10.0.2.2-10.0.2.1"}, railTexts(s[1], 0))
+	assert.Equal(t, []string{"eth0 10.0.0.2-10.0.0.1", "eth2 10.0.2.9-10.0.2.1"}, railTexts(s[1], 0))
 	assert.Len(t, s[0].listener.addresses(), 2)
-	_, _, err := h.open(testContext(t), s, fabric.Lane{Channel: "host", Rail: 1})
-	assert.NoError(t, err)
+	_, accepted, err := h.open(testContext(t), s, fabric.Lane{Channel: "host", Rail: 1})
+	require.NoError(t, err)
+	assert.Equal(t, "10.0.2.9", addrOf(accepted.RemoteAddr()).String(), "not the interface's first address")
 }
 
 func TestATakenPortOfACableIsAnother(t *testing.T) {

@@ -90,7 +90,7 @@ func TestWaysOfAPair(t *testing.T) {
 }
 
 func TestRanksOfOneHostHaveOneRail(t *testing.T) {
-	places := []place{at(t, 1, "eth0=10.0.0.1/24 eth1=10.0.1.1/24"), at(t, 1, "10.0.0.1>10.0.0.1 eth0=10.0.0.1/24 eth1=10.0.1.1/24")}
+	places := []place{at(t, 1, "eth0=10.0.0.1/24 eth1=10.0.1.1/24"), at(t, 1, "10.0.0.1>10.0.0.1 eth0=10.0.0.1/24 eth1=10.0.1.9/24")}
 	ways := waysTo(places, 0, 1)
 	require.Len(t, ways, 1)
 	assert.Equal(t, fabric.Rail{Local: netip.MustParseAddr("10.0.0.1"), Remote: netip.MustParseAddr("10.0.0.1"), SameHost: true}, ways[0].Rail)
@@ -247,7 +247,7 @@ func TestABadAddressInATableIsRefused(t *testing.T) {
 	for name, err := range map[string]error{
 		"bits beyond the address": table(func(a *address) { a.bits = 33 }, nil),
 		"a long interface":        table(func(a *address) { a.device += "x" }, nil),
-		"no address":              table(func(a *address) { a.at = netip.AddrPort{} }, nil),
+		"no address":              table(func(a *address) { a.at, a.bits = netip.AddrPort{}, 0 }, nil),
 		"another length":          table(func(*address) {}, func(b []byte) { b[at] = 5 }),
 		"a flag of 2":             table(func(*address) {}, func(b []byte) { b[len(b)-1] = 2 }),
 		"IPv4 in IPv6": table(func(a *address) { a.at = netip.MustParseAddrPort("[::a:0:1]:1") }, func(b []byte) {

@@ -105,9 +105,10 @@ func (s *Selectors) included(name string, a netip.Addr) bool {
 	return choosers == 0
 }
 
-// names says whether a selector asks for this interface by its name, which overrides what is left out by default.
+// names says whether a selector asks for this interface by its name, which overrides what is left out by default; no
+// network contains the zero address.
 func (s *Selectors) names(name string) bool {
-	return slices.ContainsFunc(s.list, func(x selector) bool { return !x.exclude && x.name != "" && x.matches(name, netip.Addr{}) })
+	return slices.ContainsFunc(s.list, func(x selector) bool { return !x.exclude && x.matches(name, netip.Addr{}) })
 }
 
 // Check refuses selectors of which none finds anything on this host: a misspelt name should not go unnoticed.
