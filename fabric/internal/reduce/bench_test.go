@@ -2,32 +2,23 @@ package reduce
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
 )
 
-// BenchmarkCopy is what a sum can be compared with: the same bytes of out, moved.
-func BenchmarkCopy(b *testing.B) {
-	for _, n := range []int{256 << 10, 4 << 20} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			out, in := make([]byte, n), noise(n, 1)
-			b.SetBytes(int64(n))
-			for b.Loop() {
-				copy(out, in)
-			}
-		})
-	}
-}
-
-func BenchmarkCombine(b *testing.B) {
-	for _, way := range []way{byVectors, byLoops, byReference} {
-		for dt, op := range pairs {
+// BenchmarkSum reports, beside the rate, of-copy: the rate of the sum over that of a copy of as many bytes, the median
+// of the ratios of rounds that time copy, sum, sum, copy.
+func BenchmarkSum(b *testing.B) {
+	for _, fastest := range []way{byVectors, byLoops, byReference} {
+		for _, dt := range []fabric.DType{fabric.F32, fabric.BF16, fabric.F16, fabric.F64, fabric.I32} {
 			for _, n := range []int{256 << 10, 4 << 20} {
-				for _, world := range []int{2, 8, 64} {
-					for _, inPlace := range []bool{false, true} {
-						b.Run(fmt.Sprintf("%v/%v/%v/%d/world=%d/inplace=%v", way, dt, op, n, world, inPlace), func(b *testing.B) {
-							benchmarkCombine(b, way, dt, op, n, world, inPlace)
+				for _, world := range []int{2, 8} {
+					for _, place := range []string{"apart", "inplace"} {
+						b.Run(fmt.Sprintf("%v/%v/%dKiB/world=%d/%s", fastest, dt, n>>10, world, place), func(b *testing.B) {
+							benchmark(b, fastest, dt, n, world, place == "inplace")
 						})
 					}
 				}
@@ -36,7 +27,7 @@ func BenchmarkCombine(b *testing.B) {
 	}
 }
 
-func benchmarkCombine(b *testing.B, fastest way, dt fabric.DType, op fabric.ReduceOp, n, world int, inPlace bool) {
+func benchmark(b *testing.B, fastest way, dt fabric.DType, n, world int, inPlace bool) {
 	ins := make([][]byte, world)
 	for r := range ins {
 		ins[r] = noise(n, uint64(r+1))
@@ -45,8 +36,21 @@ func benchmarkCombine(b *testing.B, fastest way, dt fabric.DType, op fabric.Redu
 	if inPlace {
 		out = ins[0]
 	}
-	b.SetBytes(int64(n))
-	for b.Loop() {
-		combine(out, ins, dt, op, fastest)
+	from, to := noise(n, 99), make([]byte, n)
+	took := func(f func()) float64 {
+		began := time.Now()
+		f()
+		return float64(time.Since(began))
 	}
+	move := func() { copy(to, from) }
+	sum := func() { combine(out, ins, dt, fabric.Sum, fastest) }
+	b.SetBytes(2 * int64(n))
+	var ratios []float64
+	for b.Loop() {
+		copies := took(move)
+		sums := took(sum) + took(sum)
+		ratios = append(ratios, (copies+took(move))/sums)
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/2], "of-copy")
 }

@@ -2,53 +2,43 @@
 
 #include "textflag.h"
 #include "kernel_amd64.h"
+#include "float_amd64.h"
 
 #define LOAD(off, A, B) VMOVUPS off(R11), A
-#define STORE(off, A, B) CANONICAL32(A); VMOVUPS A, off(R11)
+#define PLUS(off, A, B) VADDPS off(R11), A, A
+#define TIMES(off, A, B) VMULPS off(R11), A, A
+#define MAX(off, A, B) VMOVUPS off(R11), Y10; MAX32(Y10, A)
+#define MIN(off, A, B) VMOVUPS off(R11), Y10; MIN32(Y10, A)
+#define MEAN(A, B) VDIVPS Y11, A, A
+#define DONE(A, B) CANON32(A)
 
-#define FOLD(off, A, B) VADDPS off(R11), A, A
-
-// func sumF32(out *byte, ins *[]byte, world, at, end int)
-TEXT ·sumF32(SB), NOSPLIT, $0-40
+// func sumF32(out *byte, ins *[]byte, world, at, end, stream int)
+TEXT ·sumF32(SB), NOSPLIT, $0-48
 	ARGUMENTS
 	NAN32
-	KERNEL
+	KERNEL(PLUS, NOTHING)
 
-#undef FOLD
-#define FOLD(off, A, B) VMULPS off(R11), A, A
-
-// func prodF32(out *byte, ins *[]byte, world, at, end int)
-TEXT ·prodF32(SB), NOSPLIT, $0-40
+// func prodF32(out *byte, ins *[]byte, world, at, end, stream int)
+TEXT ·prodF32(SB), NOSPLIT, $0-48
 	ARGUMENTS
 	NAN32
-	KERNEL
+	KERNEL(TIMES, NOTHING)
 
-#undef FOLD
-#define FOLD(off, A, B) VMOVUPS off(R11), Y10; MAX32(Y10, A)
-
-// func maxF32(out *byte, ins *[]byte, world, at, end int)
-TEXT ·maxF32(SB), NOSPLIT, $0-40
+// func maxF32(out *byte, ins *[]byte, world, at, end, stream int)
+TEXT ·maxF32(SB), NOSPLIT, $0-48
 	ARGUMENTS
 	NAN32
-	KERNEL
+	KERNEL(MAX, NOTHING)
 
-#undef FOLD
-#define FOLD(off, A, B) VMOVUPS off(R11), Y10; MIN32(Y10, A)
-
-// func minF32(out *byte, ins *[]byte, world, at, end int)
-TEXT ·minF32(SB), NOSPLIT, $0-40
+// func minF32(out *byte, ins *[]byte, world, at, end, stream int)
+TEXT ·minF32(SB), NOSPLIT, $0-48
 	ARGUMENTS
 	NAN32
-	KERNEL
+	KERNEL(MIN, NOTHING)
 
-#undef FOLD
-#define FOLD(off, A, B) VADDPS off(R11), A, A
-#undef STORE
-#define STORE(off, A, B) VDIVPS Y11, A, A; CANONICAL32(A); VMOVUPS A, off(R11)
-
-// func avgF32(out *byte, ins *[]byte, world, at, end int)
-TEXT ·avgF32(SB), NOSPLIT, $0-40
+// func avgF32(out *byte, ins *[]byte, world, at, end, stream int)
+TEXT ·avgF32(SB), NOSPLIT, $0-48
 	ARGUMENTS
 	NAN32
 	WORLD32
-	KERNEL
+	KERNEL(PLUS, MEAN)
