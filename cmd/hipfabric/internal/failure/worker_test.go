@@ -34,19 +34,35 @@ type group struct {
 	close   func(context.Context) error
 }
 
+// orphanLimit is how long a worker may still be busy once nobody can give it orders any more.
+const orphanLimit = 30 * time.Second
+
 // obey is a worker's life.
 func obey(in io.Reader, out io.Writer) int {
 	w := &worker{out: json.NewEncoder(out)}
-	orders := json.NewDecoder(in)
-	for {
-		var o order
-		if err := orders.Decode(&o); err != nil {
-			return 0
-		}
+	for o := range orders(in) {
 		if err := w.do(o); err != nil {
 			w.failed(err)
 		}
 	}
+	return 0
+}
+
+// orders come until the test closes them, or has ended: then a worker in a call without end must not outlive it.
+func orders(in io.Reader) <-chan order {
+	c := make(chan order)
+	go func() {
+		defer close(c)
+		for d := json.NewDecoder(in); ; {
+			var o order
+			if err := d.Decode(&o); err != nil {
+				time.AfterFunc(orphanLimit, func() { os.Exit(1) })
+				return
+			}
+			c <- o
+		}
+	}()
+	return c
 }
 
 type worker struct {
