@@ -20,10 +20,10 @@ type spinPolicy struct {
 // usableCores respects the affinity mask (NumCPU) and the cgroup's quota (GOMAXPROCS).
 func usableCores() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
-// spin lowers the configured spin when the ranks of this host are more than its cores: a spinning rank would keep the
-// one that it waits for from running.
-func spin(configured time.Duration, localRanks, cores int) spinPolicy {
-	if localRanks <= cores {
+// spin lowers the configured spin when the waits that may spin on this host at once, one a group of each rank, are more
+// than its cores: a spinning rank would keep the one that it waits for from running.
+func spin(configured time.Duration, waits, cores int) spinPolicy {
+	if waits <= cores {
 		return spinPolicy{spinFor: configured, cores: cores}
 	}
 	lowered := spinWhenShort
@@ -38,5 +38,5 @@ func (p spinPolicy) notes() []any {
 	if !p.yield {
 		return nil
 	}
-	return []any{keySpin, "lowered to " + p.spinFor.String() + ", yielding: more ranks here than cores", keyCores, p.cores}
+	return []any{keySpin, "lowered to " + p.spinFor.String() + ", yielding: more waits may spin here than there are cores", keyCores, p.cores}
 }

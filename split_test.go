@@ -103,3 +103,35 @@ func gatherAndSum(g *Group, me byte, others []int, round int) error {
 	}
 	return nil
 }
+
+func TestAPartMayHaveLanesOfItsOwn(t *testing.T) {
+	groups := opened(t, 3, nil)
+	all := func(r int) (int, int) { return 0, -r }
+	closeAll(splits(t, groups, "warm", SplitOptions{}, all))
+	files := openFiles()
+	part := splits(t, groups, "wide", SplitOptions{Lanes: 3}, all)
+	if descriptorsAPart > 0 {
+		assert.Equal(t, 3*(2*3+descriptorsAPart), openFiles()-files)
+	}
+	for r, err := range each(3, func(r int) error {
+		for i := range 20 {
+			if err := gatherAndSum(part[r], byte(r), []int{2, 1, 0}, 500*i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}) {
+		require.NoError(t, err, "rank %d", r)
+	}
+}
+
+func TestMoreGroupsThanCoresYield(t *testing.T) {
+	f := family{groups: map[*Group]struct{}{}}
+	assert.False(t, f.spin(0, 1).yield && usableCores() > 1, "the first of one rank")
+	for range usableCores() {
+		f.add(&Group{})
+	}
+	policy := f.spin(0, 1)
+	assert.True(t, policy.yield, "one more wait than cores may spin")
+	assert.Equal(t, spinWhenShort, policy.spinFor)
+}

@@ -145,10 +145,11 @@ func (u *Sub) inwardError(err error) error {
 
 // gone is the error of every call once the sub-group has ended.
 func (u *Sub) gone(op string) error {
+	over := u.life.Err() != nil // first: a cause is there before life ends by it
 	if c := u.cause.Load(); c != nil {
 		return u.opError(op, c)
 	}
-	if u.life.Err() != nil {
+	if over {
 		return u.opError(op, fabric.ErrClosed)
 	}
 	return nil

@@ -47,18 +47,24 @@ func (u *Sub) Agree(ctx context.Context) error {
 		return err
 	}
 	_, err := u.gathered(ctx)
-	if err == nil || u.life.Err() != nil || ctx.Err() == nil {
-		return err
+	if err == nil {
+		return nil
+	}
+	if gone := u.gone("agree"); gone != nil {
+		return gone
 	}
 	// Rank 0 may have heard from the last one already: what it says first holds, on every member.
 	report := subCause{u.key, u.set, u.outward(endedBy(ctx, -1, u.rank, "the others have not come"))}
 	u.s.post(func() { u.s.loop.reportSub(report) })
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.s.cfg.VerdictBusy)
 	defer cancel()
-	if _, err = u.gathered(patience); err != nil && u.life.Err() == nil {
-		err = u.opError("agree", u.inwardError(u.noVerdict()))
+	if _, err = u.gathered(patience); err == nil {
+		return nil
 	}
-	return err
+	if gone := u.gone("agree"); gone != nil {
+		return gone
+	}
+	return u.opError("agree", u.inwardError(u.noVerdict()))
 }
 
 // contribute begins the next exchange with this rank's blob.

@@ -186,6 +186,7 @@ func TestAnAgreementHasOneOutcome(t *testing.T) {
 				assert.NoError(t, below[r].Cause())
 			} else {
 				assert.ErrorIs(t, errs[r], fabric.ErrAborted)
+				<-below[r].Done()
 				assert.ErrorIs(t, below[r].Cause(), fabric.ErrAborted)
 			}
 			all[r].Close()

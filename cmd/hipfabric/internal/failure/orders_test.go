@@ -13,24 +13,26 @@ import (
 
 // order is what a worker is told to do, one after the other.
 type order struct {
-	Do      string
-	Rank    int                  // open, reopen
-	World   int                  // open, reopen
-	Master  string               // open; reopen appends a number
-	Timeout time.Duration        // open
-	Verify  bool                 // open
-	Raw     bool                 // open: without the root package, so that a fault can be put in; on every rank or on none
-	Kind    fabrictest.FaultKind // open, Raw: of the connections that this rank dials; 0 is none
-	Inbound bool
-	Offset  int64
-	Op      fabric.Op // calls, once, await
-	Bytes   int
-	Peer    int           // once, await: whom the call waits for
-	Count   int           // reopen
-	Seed    uint64        // stream
-	Odd     int           // stream: the call that differs, -1 for none
-	After   time.Duration // stream: abort after it; 0 never
-	Leave   bool          // stream: close instead
+	Do       string
+	Rank     int                  // open, reopen, split
+	World    int                  // open, reopen
+	Master   string               // open; reopen appends a number
+	Timeout  time.Duration        // open
+	Verify   bool                 // open
+	Raw      bool                 // open: without the root package, so that a fault can be put in; on every rank or on none
+	Kind     fabrictest.FaultKind // open, Raw: of the connections that this rank dials; 0 is none
+	Inbound  bool
+	Offset   int64
+	Op       fabric.Op // calls, once, await
+	Bytes    int
+	Peer     int           // once, await: whom the call waits for
+	Count    int           // reopen
+	Seed     uint64        // stream
+	Odd      int           // stream: the call that differs, -1 for none
+	After    time.Duration // stream: abort after it; 0 never
+	Leave    bool          // stream: close instead
+	Color    int           // split
+	Isolated bool
 }
 
 // event is what a worker says.

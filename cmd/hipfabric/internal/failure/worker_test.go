@@ -32,6 +32,7 @@ type group struct {
 	done    <-chan struct{}
 	cause   func() error
 	close   func(context.Context) error
+	split   func(ctx context.Context, o order) (*group, error) // Raw has none
 }
 
 // orphanLimit is how long a worker may still be busy once nobody can give it orders any more.
@@ -104,6 +105,14 @@ func (w *worker) do(o order) error {
 		}
 		w.g = g
 		w.say(event{What: "open"})
+	case "split": // whose part is the group from then on
+		part, err := w.g.split(ctx, o)
+		if err != nil {
+			return err
+		}
+		part.close = w.g.close
+		w.g = part
+		w.say(event{What: "split"})
 	case "calls":
 		call := caller(w.g.host, o)
 		if err := call(); err != nil {
@@ -228,7 +237,18 @@ func open(ctx context.Context, o order) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &group{host: g.Host(), control: g.Control(), done: g.Done(), cause: g.Err, close: g.Close}, nil
+	return of(g), nil
+}
+
+func of(g *hipfabric.Group) *group {
+	return &group{host: g.Host(), control: g.Control(), done: g.Done(), cause: g.Err, close: g.Close,
+		split: func(ctx context.Context, o order) (*group, error) {
+			part, err := g.Split(ctx, "part", o.Color, -o.Rank, hipfabric.SplitOptions{Isolated: o.Isolated})
+			if err != nil {
+				return nil, err
+			}
+			return of(part), nil
+		}}
 }
 
 // openFaulty is hipfabric.Open with faults between the bootstrap and the path.
