@@ -9,8 +9,8 @@ import (
 	"github.com/hipfabric/hipfabric/fabric"
 )
 
-// BenchmarkSum reports, beside the rate, of-copy: the rate of the sum over that of a copy of as many bytes, the median
-// of the ratios of rounds that time copy, sum, sum, copy.
+// BenchmarkSum reports GB/s of the sum, and of-copy, that over the rate of a copy of as many bytes: medians of rounds that
+// time copy, sum, sum, copy.
 func BenchmarkSum(b *testing.B) {
 	for _, fastest := range []way{byVectors, byLoops, byReference} {
 		for _, dt := range []fabric.DType{fabric.F32, fabric.BF16, fabric.F16, fabric.F64, fabric.I32} {
@@ -44,13 +44,16 @@ func benchmark(b *testing.B, fastest way, dt fabric.DType, n, world int, inPlace
 	}
 	move := func() { copy(to, from) }
 	sum := func() { combine(out, ins, dt, fabric.Sum, fastest) }
-	b.SetBytes(2 * int64(n))
-	var ratios []float64
+	var ratios, rates []float64
 	for b.Loop() {
 		copies := took(move)
 		sums := took(sum) + took(sum)
 		ratios = append(ratios, (copies+took(move))/sums)
+		rates = append(rates, float64(2*n)/sums)
 	}
 	slices.Sort(ratios)
+	slices.Sort(rates)
+	b.ReportMetric(0, "ns/op") // a round is no operation
+	b.ReportMetric(rates[len(rates)/2], "GB/s")
 	b.ReportMetric(ratios[len(ratios)/2], "of-copy")
 }

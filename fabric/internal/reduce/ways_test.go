@@ -59,7 +59,7 @@ func TestEveryWayCombinesEveryHalfAsTheReference(t *testing.T) {
 		for _, op := range fabric.ReduceOps() {
 			requireReference(t, [][]byte{all}, dt, op, -1, "alone")
 			for i, partner := range edges(dt) {
-				if testing.Short() && i%3 != 0 {
+				if i%3 != 0 && (op != fabric.Sum || testing.Short()) {
 					continue
 				}
 				p := repeated(partner, 1<<16)
@@ -149,7 +149,11 @@ func requireLayout(t require.TestingT, pool, pristine []byte, dt fabric.DType, o
 // Long enough for several calls of a kernel, and for those that write around the caches, aligned and not.
 func TestEveryWayCombinesLongBuffersAsTheReference(t *testing.T) {
 	for _, dt := range []fabric.DType{fabric.I32, fabric.BF16, fabric.F16, fabric.F32, fabric.F64} {
-		for _, size := range []int{64<<10 - 8, 64<<10 + 8, 4<<20 + 200} {
+		sizes := []int{64<<10 - 8, 64<<10 + 8}
+		if dt == fabric.F32 || dt == fabric.BF16 {
+			sizes = append(sizes, 4<<20+200)
+		}
+		for _, size := range sizes {
 			a, b := noise(size, 1), noise(size, 2)
 			requireReference(t, [][]byte{a, b}, dt, fabric.Sum, -1, "%d bytes", size)
 			requireReference(t, [][]byte{a, b}, dt, fabric.Sum, 1, "%d bytes", size)
