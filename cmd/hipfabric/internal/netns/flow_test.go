@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,7 +23,8 @@ import (
 type Flow struct {
 	Group int
 	Seed  uint64
-	Most  int // bytes of a large call's block
+	Most  int  // bytes of a large call's block
+	Fixed bool // all large ones have Most, and only every eighth is checked: for rates
 }
 
 // flow is the part of it that other calls see.
@@ -75,10 +77,16 @@ func (f *flow) run(c *fabric.Collective, o Flow) error {
 			return nil
 		}
 		n := int(math.Exp2(source.Float64() * math.Log2(float64(o.Most))))
-		if source.IntN(4) == 0 {
+		if o.Fixed || source.IntN(4) == 0 {
 			n = o.Most
 		}
-		if err := large(c, in[:n], out[:n*c.World()], i); err != nil {
+		err := error(nil)
+		if o.Fixed && i%8 != 0 {
+			err = c.AllGather(out[:n*c.World()], in[:n])
+		} else {
+			err = large(c, in[:n], out[:n*c.World()], i)
+		}
+		if err != nil {
 			return err
 		}
 		f.calls.Add(1)
@@ -128,20 +136,29 @@ type running struct {
 
 // run starts the calls on all ranks.
 func run(t testing.TB, ranks []*subject, seed uint64, most int) *running {
+	t.Helper()
+	r := begin(t, ranks, Flow{Seed: seed, Most: most})
+	r.advance(3)
+	return r
+}
+
+// begin is run with more to say, and does not wait.
+func begin(t testing.TB, ranks []*subject, o Flow) *running {
 	r := &running{t: t, ranks: ranks}
 	for _, s := range ranks {
 		ended := make(chan error, 1)
 		r.ended = append(r.ended, ended)
 		go func() {
 			var f Fault
-			if err := s.worker.explain("Flow", s.worker.client.Call("Worker.Flow", Flow{s.group, seed, most}, &f)); err != nil {
+			mine := o
+			mine.Group = s.group
+			if err := s.worker.explain("Flow", s.worker.client.Call("Worker.Flow", mine, &f)); err != nil {
 				ended <- err
 				return
 			}
 			ended <- f.err()
 		}()
 	}
-	r.advance(3)
 	return r
 }
 
@@ -164,13 +181,22 @@ func (r *running) advance(n int64) {
 		for first := r.calls(rank); r.calls(rank) < first+n; {
 			select {
 			case err := <-r.ended[rank]:
-				require.FailNow(r.t, "the calls have ended", "rank %d: %v\n%s", rank, err, r.ranks[rank].worker.stderr)
+				require.FailNow(r.t, "the calls have ended", "rank %d: %v\n%s", rank, err, r.logs())
 			case <-late.C:
-				require.FailNow(r.t, "the calls do not go on", "rank %d has done %d rounds of %d in %v\n%s", rank, r.calls(rank)-first, n, patience, r.ranks[rank].worker.stderr)
+				require.FailNow(r.t, "the calls do not go on", "rank %d has done %d rounds of %d in %v\n%s", rank, r.calls(rank)-first, n, patience, r.logs())
 			case <-tick.C:
 			}
 		}
 	}
+}
+
+// logs is what all ranks wrote.
+func (r *running) logs() string {
+	var text strings.Builder
+	for _, s := range r.ranks {
+		fmt.Fprintf(&text, "rank %d wrote:\n%s", s.rank, s.worker.stderr)
+	}
+	return text.String()
 }
 
 // stop ends the calls, which must have gone well.
@@ -178,7 +204,7 @@ func (r *running) stop() {
 	r.t.Helper()
 	require.NoError(r.t, r.ranks[0].worker.do("Stop", Order{Group: r.ranks[0].group}))
 	for rank := range r.ranks {
-		require.NoError(r.t, r.wait(rank), "rank %d\n%s", rank, r.ranks[rank].worker.stderr)
+		require.NoError(r.t, r.wait(rank), "rank %d\n%s", rank, r.logs())
 	}
 }
 
@@ -189,7 +215,7 @@ func (r *running) wait(rank int) error {
 	case err := <-r.ended[rank]:
 		return err
 	case <-time.After(patience):
-		require.FailNow(r.t, "a rank hangs", "rank %d\n%s", rank, r.ranks[rank].worker.stderr)
+		require.FailNow(r.t, "a rank hangs", "rank %d\n%s", rank, r.logs())
 		return nil
 	}
 }

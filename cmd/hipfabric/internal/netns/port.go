@@ -46,14 +46,23 @@ func Switch(hosts []*Host, n Net) []*Port {
 	bridge := newHost(t, -1)
 	bridge.ip("link", "add", "switch", "mtu", fmt.Sprint(n.mtu()), "type", "bridge", "stp_state", "0")
 	bridge.ip("link", "set", "switch", "up")
+	ports := attach(hosts, bridge, n)
+	for _, p := range ports {
+		bridge.ip("link", "set", p.farName, "master", "switch")
+	}
+	return ports
+}
+
+// attach gives each host a cable to another one, which has no address of its own.
+func attach(hosts []*Host, middle *Host, n Net) []*Port {
+	middle.t.Helper()
 	ports := make([]*Port, len(hosts))
 	for i, h := range hosts {
-		near, far := h.nextDevice(), bridge.nextDevice()
-		h.veth(near, bridge, far, n)
-		bridge.ip("link", "set", far, "master", "switch")
-		bridge.ip("link", "set", far, "up")
+		near, far := h.nextDevice(), middle.nextDevice()
+		h.veth(near, middle, far, n)
+		middle.ip("link", "set", far, "up")
 		ports[i] = h.port(near, n)
-		ports[i].far, ports[i].farName = bridge, far
+		ports[i].far, ports[i].farName = middle, far
 	}
 	settle(ports...)
 	return ports

@@ -27,7 +27,7 @@ func (r *running) carries(p *Port) {
 	began := p.Sent()
 	late := time.Now().Add(patience)
 	for p.Sent() < began+much {
-		require.True(r.t, time.Now().Before(late), "%s of %s has sent %d bytes in %v\n%s", p.Device, p.Host.Name, p.Sent()-began, patience, r.ranks[0].worker.stderr)
+		require.True(r.t, time.Now().Before(late), "%s of %s has sent %d bytes in %v\n%s", p.Device, p.Host.Name, p.Sent()-began, patience, r.logs())
 		r.advance(2)
 	}
 }
