@@ -5,12 +5,15 @@ package bootstrap
 import (
 	"errors"
 	"io"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/hipfabric/hipfabric/fabric/internal/sock"
 )
 
 // pairOfWays is rank 0's loop, which does not run, with one link of two paths.
@@ -131,4 +134,54 @@ func TestOpeningAndClosingWithSeveralWaysLeavesNothingBehind(t *testing.T) {
 		closeAll(s)
 	}
 	require.Eventually(t, func() bool { return descriptors() <= before }, patience, 10*ms, "the cables' ends close a moment later")
+}
+
+func TestAPathThatComesTooEarlyOrTooLateIsClosed(t *testing.T) {
+	conn := func() (near, far *net.TCPConn) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		n, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		f, err := l.Accept()
+		require.NoError(t, err)
+		t.Cleanup(func() { n.Close(); f.Close() })
+		return n.(*net.TCPConn), f.(*net.TCPConn)
+	}
+	over := func(far *net.TCPConn, when string) {
+		require.NoError(t, far.SetDeadline(time.Now().Add(patience)))
+		_, err := far.Read(make([]byte, 1))
+		assert.ErrorIs(t, err, io.EOF, when)
+	}
+	c := configs(t, 2)[0]
+	early := newSession(c.withDefaults())
+	early.end()
+	near, far := conn()
+	assert.NoError(t, early.takePath(near, hello{rank: 1}, nil))
+	over(far, "before there is a loop")
+
+	all, _ := overCables(t, 2)
+	s := group(t, all)
+	near, far = conn()
+	fd, err := sock.Take(near)
+	require.NoError(t, err)
+	s[0].post(func() {
+		s[0].mu.Lock()
+		s[0].arrived = append(s[0].arrived, arrival{1, &path{fd: fd}, nil})
+		s[0].mu.Unlock()
+		s[0].loop.leaving, s[0].loop.quit = true, true
+	})
+	over(far, "in the moment in which the loop ends")
+	<-s[0].over
+	near, far = conn()
+	assert.NoError(t, s[0].arrive(near, arrival{1, &path{}, nil}))
+	over(far, "when it has ended")
+}
+
+func TestAClosedLinkKeepsNothing(t *testing.T) {
+	l := &link{several: true, base: 10, wire: make([]byte, 100), acked: 30}
+	l.close()
+	l.trim()
+	assert.Empty(t, l.wire)
+	assert.False(t, l.unsent())
 }

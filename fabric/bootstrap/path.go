@@ -71,10 +71,9 @@ func (p *path) begin(b []byte, taken uint64) ([]byte, error) {
 
 // stands says since when the path has owed bytes that another has brought.
 func (l *link) stands(p *path, now time.Time) time.Time {
-	if p.moved || p.in == nil && p.at == l.taken {
-		p.behind = time.Time{}
+	if p.moved {
+		p.moved, p.behind = false, time.Time{}
 	}
-	p.moved = false
 	if p.behind.IsZero() && (p.in != nil || p.at < l.taken) {
 		p.behind = now
 	}

@@ -221,6 +221,15 @@ func TestAPathIsStalledOnlyWhileItOwesAndAnotherLives(t *testing.T) {
 	assert.NoError(t, e.useless(slow, now))
 	assert.NoError(t, e.useless(slow, later(pathStall-1)))
 	assert.ErrorIs(t, e.useless(slow, later(1)), errStalled)
+	for range 3 { // however far behind, it moves
+		w.ends[0].push(w.ways[1][0])
+		e.pull(slow)
+		w.ends[0].say([]byte("x"))
+		w.ends[0].push(w.ways[0][0])
+		e.pull(fast)
+		assert.NoError(t, e.useless(slow, later(pathStall)))
+	}
+	assert.ErrorIs(t, e.useless(slow, later(pathStall)), errStalled)
 	assert.NoError(t, e.useless(fast, now))
 	e.remove(fast)
 	assert.NoError(t, e.useless(slow, now), "the last one is the link")

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -88,5 +89,37 @@ func TestRailsThatExcludeTheBaseCarryTheControlConnectionToo(t *testing.T) {
 		h.ip("b", "link set "+off+" up")
 		eachHas(t, 2, s...)
 	}
+	assert.NoError(t, s[0].Cause())
+}
+
+// What comes to the base's address is no further way, whatever it says.
+func TestAPathThatCrossesToAnotherAddressIsRefused(t *testing.T) {
+	h := cabled(t, 0, 1)
+	s := h.join(apart(t, 2), "a", "b")
+	eachHas(t, 2, s...)
+	for rail, address := range map[uint8]string{1: "10.0.0.1:2900", 0: "10.0.1.1:2900"} {
+		h.on("b", func() {
+			c, err := net.Dial("tcp", address)
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer c.Close()
+			hello := pathHello(s[0], 1000)
+			hello.rail = rail
+			x, _, err := dialHello(c, testSecret, hello, func() {})
+			if !assert.NoError(t, err) {
+				return
+			}
+			_, in, err := x.frames(s[0].ID())
+			assert.NoError(t, err)
+			_, _, err = readFrame(c, in)
+			if rail == 0 {
+				assert.NoError(t, err, "the base is wherever the route leads")
+				return
+			}
+			assert.Error(t, err)
+		})
+	}
+	eachHas(t, 2, s...)
 	assert.NoError(t, s[0].Cause())
 }
