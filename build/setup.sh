@@ -89,6 +89,8 @@ wanted() {
     [ "$purpose" = test ] || return 0
     have sshd || lacks openssh-server openssh-server openssh
     have ssh || lacks openssh-client openssh-clients openssh
+    have ip || lacks iproute2 iproute iproute2
+    [ "$(uname -m)" != x86_64 ] || have qemu-aarch64 || lacks qemu-user qemu-user qemu-user
 }
 
 as_root=""
