@@ -260,28 +260,33 @@ func TestWithOneRailNothingIsKeptOrSaid(t *testing.T) {
 	talk(t, s, "still")
 }
 
-func TestWithoutBeatsWhatIsKeptIsLetGoToo(t *testing.T) {
-	all, _ := overCables(t, 2)
-	for r := range all {
-		all[r].Heartbeat = -1
-	}
-	s := group(t, all)
-	eachHas(t, 2, s...)
-	ctx := testContext(t)
-	message := make([]byte, 100_000)
-	each(2, func(r int) {
-		for range 40 {
-			if r == 0 {
-				assert.NoError(t, s[0].Control().Send(ctx, 1, message))
-				continue
-			}
-			n, _, err := s[1].Control().Recv(ctx, make([]byte, len(message)))
-			assert.NoError(t, err)
-			assert.Equal(t, len(message), n)
+func TestWhatIsKeptIsLetGoOnceItIsTaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		heartbeat time.Duration
+		most      int // of bytes kept in the end
+	}{"with beats": {20 * ms, 1000}, "without": {-1, 2 * takenStep}} {
+		all, _ := overCables(t, 2)
+		for r := range all {
+			all[r].Heartbeat = c.heartbeat
 		}
-	})
-	require.Eventually(t, func() bool {
-		kept := make(chan int, 1)
-		return s[0].post(func() { kept <- len(s[0].loop.links[0].wire) }) && <-kept <= 2*takenStep
-	}, patience, 10*ms)
+		s := group(t, all)
+		eachHas(t, 2, s...)
+		ctx := testContext(t)
+		message := make([]byte, 100_000)
+		each(2, func(r int) {
+			for range 40 {
+				if r == 0 {
+					assert.NoError(t, s[0].Control().Send(ctx, 1, message), name)
+					continue
+				}
+				n, _, err := s[1].Control().Recv(ctx, make([]byte, len(message)))
+				assert.NoError(t, err, name)
+				assert.Equal(t, len(message), n, name)
+			}
+		})
+		require.Eventually(t, func() bool {
+			kept := make(chan int, 1)
+			return s[0].post(func() { kept <- len(s[0].loop.links[0].wire) }) && <-kept <= c.most
+		}, patience, 10*ms, name)
+	}
 }
