@@ -18,6 +18,7 @@ type planFlags struct {
 	sizes         []string
 	dtype, redop  string
 	iters, warmup int
+	inPlace, copy bool
 	check         bool
 	seed          uint64
 	begin, end    string
@@ -35,6 +36,8 @@ func (f *planFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.redop, "redop", "sum", "reduction: "+strings.Join(names(fabric.ReduceOps()), ", "))
 	flags.IntVar(&f.iters, "iters", 500, "timed calls of each size")
 	flags.IntVarP(&f.warmup, "warmup", "w", 50, "calls before them")
+	flags.BoolVar(&f.inPlace, "in-place", false, "of all-gather and all-reduce: the input at its place in the output; without --op it means these two")
+	flags.BoolVar(&f.copy, "copy", false, "time a plain copy of each size as well, by all ranks at once: the JSON's copy_us")
 	flags.BoolVar(&f.check, "check", true, "check the results first, bit for bit; the exit code tells")
 	flags.Uint64Var(&f.seed, "seed", 0, "of the inputs; 0 draws one")
 	flags.StringVarP(&f.begin, "minbytes", "b", "", "first size of a sweep, instead of --sizes")
@@ -50,9 +53,12 @@ func (f *planFlags) add(cmd *cobra.Command) {
 
 // plan checks what can be checked before the world is known.
 func (f *planFlags) plan(cmd *cobra.Command) (measure.Plan, error) {
-	p := measure.Plan{Mode: measure.Time, Iters: f.iters, Warmup: f.warmup, Check: f.check, Seed: f.seed, Victim: f.killRank}
+	p := measure.Plan{Mode: measure.Time, Iters: f.iters, Warmup: f.warmup, Check: f.check, InPlace: f.inPlace, Copy: f.copy, Seed: f.seed, Victim: f.killRank}
 	if p.Seed == 0 {
 		p.Seed = rand.Uint64()
+	}
+	if f.inPlace && !cmd.Flags().Changed("op") {
+		f.ops = []string{"all-gather", "all-reduce"}
 	}
 	var err error
 	if p.Ops, err = parseOps(f.ops); err != nil {
@@ -78,7 +84,7 @@ func (f *planFlags) plan(cmd *cobra.Command) (measure.Plan, error) {
 	case given("kill-rank"):
 		return p, fabric.Invalidf("--kill-rank says whom --kill-after ends; give both")
 	case f.suite:
-		for _, name := range []string{"op", "sizes", "dtype", "redop", "iters", "warmup", "check", "minbytes", "maxbytes", "stepfactor"} {
+		for _, name := range []string{"op", "sizes", "dtype", "redop", "iters", "warmup", "in-place", "copy", "check", "minbytes", "maxbytes", "stepfactor"} {
 			if given(name) {
 				return p, fabric.Invalidf("--suite measures nothing and checks a fixed set; it excludes --%s", name)
 			}

@@ -40,6 +40,16 @@ func TestPerfTakesTheFlagsOfNCCLTests(t *testing.T) {
 	assert.Equal(t, []int{16}, planOf(t, "-b", "16").Sizes)
 }
 
+func TestInPlaceAloneMeansTheOperationsThatHaveIt(t *testing.T) {
+	p := planOf(t, "--in-place", "--copy")
+	assert.Equal(t, []fabric.Op{fabric.AllGather, fabric.AllReduce}, p.Ops)
+	assert.Equal(t, []bool{true, true}, []bool{p.InPlace, p.Copy})
+	p = planOf(t, "--in-place", "--op", "all-gather,exchange")
+	require.ErrorContains(t, p.Validate(2), "exchange has no form in place; all-gather and all-reduce have")
+	p = planOf(t)
+	assert.Equal(t, []bool{false, false}, []bool{p.InPlace, p.Copy})
+}
+
 func TestAnAddressIsCompletedWithThePort(t *testing.T) {
 	for in, want := range map[string]string{"h": "h:7", "h:8": "h:8", "10.0.0.1": "10.0.0.1:7", "fe80::1%eth0": "[fe80::1%eth0]:7", "[::1]": "[::1]:7", "[::1]:9": "[::1]:9"} {
 		got, err := withPort(in, 7)

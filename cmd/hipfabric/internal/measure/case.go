@@ -14,6 +14,8 @@ type spec struct {
 	dtype  fabric.DType
 	reduce fabric.ReduceOp
 	seed   uint64
+
+	inPlace bool // in lies within out, where the operation has such a form
 }
 
 // bench is a spec with buffers, ready to be called again and again.
@@ -78,6 +80,21 @@ func newBench(c *fabric.Collective, s spec) (*bench, error) {
 
 func (b *bench) buffers(in, out int) {
 	b.in, b.out, b.want = make([]byte, in), make([]byte, out), make([]byte, out)
+	if at, ok := place(b.op, b.rank, in); ok && b.inPlace {
+		b.in = b.out[at:][:in]
+	}
+}
+
+// place says where in out the input lies when the call is in place; ok is false for an operation without such a form.
+func place(op fabric.Op, rank, bytes int) (at int, ok bool) {
+	switch op {
+	case fabric.AllReduce:
+		return 0, true
+	case fabric.AllGather:
+		return rank * bytes, true
+	default:
+		return 0, false
+	}
 }
 
 // contribution is what rank r gives in a round, in scratch that the next call overwrites.
@@ -92,9 +109,9 @@ func (b *bench) contribution(r, n, round int) []byte {
 
 // check makes one call on fresh input and counts the elements of out that are not what they should be.
 func (b *bench) check(round int) (wrong int, err error) {
-	input(b.in, b.seed, b.rank, round, b.dtype)
 	fill(b.out, poison)
 	fill(b.want, poison)
+	input(b.in, b.seed, b.rank, round, b.dtype) // after the poison: in place it lies within out
 	if b.op == fabric.Broadcast && b.rank == 0 {
 		copy(b.out, b.in)
 	}

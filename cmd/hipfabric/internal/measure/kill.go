@@ -26,7 +26,7 @@ func (r Receipt) String() string {
 // from a barrier. A survivor gets the receipt and the error that ended its calls. The time counts from when the kill was due, so it
 // holds how late the victim's clock rang and how far apart the ranks left the barrier.
 func RunKill(c *fabric.Collective, p Plan) (Receipt, error) {
-	b, err := newBench(c, spec{op: p.Ops[0], bytes: p.Sizes[0], dtype: p.DType, reduce: p.Reduce, seed: p.Seed})
+	b, err := newBench(c, spec{op: p.Ops[0], bytes: p.Sizes[0], dtype: p.DType, reduce: p.Reduce, seed: p.Seed, inPlace: p.InPlace})
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -139,13 +139,43 @@ func TestARunReportsWhatWasMeasured(t *testing.T) {
 	fabrictest.Each(t, groups, func(g *fabrictest.Group) error { return Run(g.Host, "memory", plan, report.Add) })
 	require.NoError(t, report.Flush())
 	assert.Equal(t, 5, strings.Count(lines.String(), `{"schema":"hipfabric.perf/1","kind":"memory"`), lines.String())
-	assert.Contains(t, lines.String(), `"op":"all-reduce","world":2,"bytes":6,"dtype":"bf16","redop":"max","iters":5,"lanes":1,"min_us":`, "7 bytes round down to 3 elements")
-	assert.Equal(t, 5, strings.Count(lines.String(), `"wrong":0}`))
+	assert.Contains(t, lines.String(), `"op":"all-reduce","world":2,"bytes":6,"dtype":"bf16","redop":"max","in_place":false,"iters":5,"lanes":1,"min_us":`, "7 bytes round down to 3 elements")
+	assert.Equal(t, 5, strings.Count(lines.String(), `"wrong":0}`), "and no copy_us, which nobody asked for")
 	assert.Equal(t, 1+5*5, strings.Count(raw.String(), "\n"))
 	assert.Contains(t, raw.String(), "all-gather,64,u8,none,4,")
 	for _, want := range []string{"all-reduce, 2 ranks, memory, 5 iterations, rank 0's samples", "size (B)", "count", "type", "redop", "time (us)", "algbw (GB/s)", "busbw (GB/s)", "#wrong", "p50", "p90", "p99", "p99.9", "max"} {
 		assert.Contains(t, out.String(), want)
 	}
+}
+
+func TestInPlaceIsCheckedTimedAndNamed(t *testing.T) {
+	for world := 1; world <= 3; world++ {
+		var out, lines strings.Builder
+		report := &Report{Table: &out, JSON: &lines}
+		plan := Plan{Ops: []fabric.Op{fabric.AllGather, fabric.AllReduce}, Sizes: []int{0, 4, 4096, 100_000}, DType: fabric.F32, Reduce: fabric.Sum, Iters: 3, Check: true, InPlace: true, Copy: true}
+		require.NoError(t, plan.Validate(world))
+		fabrictest.Each(t, fabrictest.Groups(t, world), func(g *fabrictest.Group) error { return Run(g.Host, "memory", plan, report.Add) })
+		require.NoError(t, report.Flush())
+		assert.Equal(t, 8, strings.Count(lines.String(), `"in_place":true,"iters":3,`))
+		assert.Equal(t, 8, strings.Count(lines.String(), `"wrong":0,"copy_us":`))
+		assert.Contains(t, out.String(), fmt.Sprintf("all-gather in place, %d ranks", world))
+		assert.Contains(t, out.String(), "all-reduce in place")
+	}
+}
+
+func TestInPlaceTheInputIsAPartOfTheOutput(t *testing.T) {
+	fabrictest.Each(t, fabrictest.Groups(t, 2), func(g *fabrictest.Group) error {
+		for op, at := range map[fabric.Op]int{fabric.AllGather: 96 * g.Rank(), fabric.AllReduce: 0} {
+			b, err := newBench(g.Host, spec{op: op, bytes: 96, dtype: fabric.F32, reduce: fabric.Sum, inPlace: true})
+			if err != nil {
+				return err
+			}
+			if &b.in[0] != &b.out[at] || len(b.in) != 96 {
+				return fmt.Errorf("%v: rank %d's %d bytes of input are not at %d of the output", op, g.Rank(), len(b.in), at)
+			}
+		}
+		return nil
+	})
 }
 
 func TestUncheckedIsNotZeroWrong(t *testing.T) {
@@ -199,7 +229,7 @@ func TestOrdinaryNumbersAreOrdinary(t *testing.T) {
 
 func TestThePlanOfRankZeroReachesAll(t *testing.T) {
 	groups := fabrictest.Groups(t, 3)
-	plan := Plan{Mode: Suite, Ops: []fabric.Op{fabric.Send}, Sizes: []int{1, 2}, DType: fabric.F64, Reduce: fabric.Avg, Iters: 3, Warmup: 4, Check: true, Seed: math.MaxUint64, KillAfterNs: 5, Victim: 6}
+	plan := Plan{Mode: Suite, Ops: []fabric.Op{fabric.Send}, Sizes: []int{1, 2}, DType: fabric.F64, Reduce: fabric.Avg, Iters: 3, Warmup: 4, Check: true, Seed: math.MaxUint64, InPlace: true, Copy: true, KillAfterNs: 5, Victim: 6}
 	fabrictest.Each(t, groups, func(g *fabrictest.Group) error {
 		mine := Plan{Iters: g.Rank()}
 		if g.Rank() == 0 {
@@ -217,13 +247,14 @@ func TestBadPlansAreRefused(t *testing.T) {
 	good := Plan{Ops: []fabric.Op{fabric.AllReduce, fabric.Exchange}, Sizes: []int{1}, DType: fabric.F32, Reduce: fabric.Avg, Iters: 1}
 	require.NoError(t, good.Validate(2))
 	for want, change := range map[string]func(p *Plan) int{
-		"iters is 0":                  func(p *Plan) int { p.Iters = 0; return 2 },
-		"warmup is -1":                func(p *Plan) int { p.Warmup = -1; return 2 },
-		"exchange needs two ranks":    func(*Plan) int { return 1 },
-		"avg takes floating-point":    func(p *Plan) int { p.DType = fabric.I32; return 2 },
-		"the rank to kill is 2":       func(p *Plan) int { p.Mode, p.Victim = Kill, 2; return 2 },
-		"1001 sizes are more than":    func(p *Plan) int { p.Sizes = make([]int, 1001); return 2 },
-		"iters is 10000001, outside ": func(p *Plan) int { p.Iters = maxIters + 1; return 2 },
+		"iters is 0":                    func(p *Plan) int { p.Iters = 0; return 2 },
+		"warmup is -1":                  func(p *Plan) int { p.Warmup = -1; return 2 },
+		"exchange needs two ranks":      func(*Plan) int { return 1 },
+		"avg takes floating-point":      func(p *Plan) int { p.DType = fabric.I32; return 2 },
+		"the rank to kill is 2":         func(p *Plan) int { p.Mode, p.Victim = Kill, 2; return 2 },
+		"1001 sizes are more than":      func(p *Plan) int { p.Sizes = make([]int, 1001); return 2 },
+		"exchange has no form in place": func(p *Plan) int { p.InPlace = true; return 2 },
+		"iters is 10000001, outside ":   func(p *Plan) int { p.Iters = maxIters + 1; return 2 },
 	} {
 		p := good
 		world := change(&p)

@@ -35,6 +35,9 @@ type Plan struct {
 	Check  bool            `json:"check"`
 	Seed   uint64          `json:"seed"`
 
+	InPlace bool `json:"in_place"` // all-gather and all-reduce with in at its place in out
+	Copy    bool `json:"copy"`     // time a copy of as many bytes as well
+
 	KillAfterNs int64 `json:"kill_after_ns"`
 	Victim      int   `json:"victim"`
 }
@@ -53,6 +56,9 @@ func (p *Plan) Validate(world int) error {
 	for _, op := range p.Ops {
 		if op.Class() == fabric.Pair && world < 2 {
 			return fabric.Invalidf("%v needs two ranks, and this group has %d", op, world)
+		}
+		if _, ok := place(op, 0, 0); p.InPlace && !ok {
+			return fabric.Invalidf("%v has no form in place; all-gather and all-reduce have", op)
 		}
 		if op.Reduces() && !p.Reduce.Takes(p.DType) {
 			return fabric.Invalidf("redop %v of dtype %v: avg takes floating-point types only", p.Reduce, p.DType)

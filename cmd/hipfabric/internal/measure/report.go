@@ -42,13 +42,17 @@ func (r *Report) RawHeader() error {
 
 // Add takes one result. An operation's table is written when the next one's begins.
 func (r *Report) Add(res Result, samples []int64) error {
-	if res.Op != r.op {
+	name := res.Op
+	if res.InPlace {
+		name += " in place"
+	}
+	if name != r.op {
 		if err := r.Flush(); err != nil {
 			return err
 		}
-		r.op, r.rows = res.Op, NewTable()
+		r.op, r.rows = name, NewTable()
 		r.rows.SetColumnConfigs(rightAligned(13))
-		r.rows.SetTitle("%s, %d ranks, %s, %d iterations, rank 0's samples", res.Op, res.World, res.Kind, res.Iters)
+		r.rows.SetTitle("%s, %d ranks, %s, %d iterations, rank 0's samples", name, res.World, res.Kind, res.Iters)
 		r.rows.AppendHeader(table.Row{"size (B)", "count", "type", "redop", "time (us)", "algbw (GB/s)", "busbw (GB/s)", "#wrong",
 			"p50", "p90", "p99", "p99.9", "max"})
 	}

@@ -36,7 +36,7 @@ func Run(c *fabric.Collective, kind string, p Plan, emit func(Result, []int64) e
 }
 
 func (p *Plan) one(c *fabric.Collective, kind string, op fabric.Op, bytes int, samples []int64, emit func(Result, []int64) error) (int64, error) {
-	b, err := newBench(c, spec{op: op, bytes: bytes, dtype: p.DType, reduce: p.Reduce, seed: p.Seed})
+	b, err := newBench(c, spec{op: op, bytes: bytes, dtype: p.DType, reduce: p.Reduce, seed: p.Seed, inPlace: p.InPlace})
 	if err != nil {
 		return 0, err
 	}
@@ -57,8 +57,19 @@ func (p *Plan) one(c *fabric.Collective, kind string, op fabric.Op, bytes int, s
 	if err := c.Barrier(); err != nil {
 		return 0, err
 	}
+	var result Result
 	if c.Rank() == 0 {
-		if err := emit(b.result(kind, samples, wrong), samples); err != nil {
+		result = b.result(kind, samples, wrong)
+	}
+	if p.Copy {
+		us, err := b.copies(make([]int64, p.Iters)) // the calls' own are still to be emitted
+		if err != nil {
+			return 0, err
+		}
+		result.CopyUs = &us
+	}
+	if c.Rank() == 0 {
+		if err := emit(result, samples); err != nil {
 			return 0, err
 		}
 	}

@@ -29,6 +29,24 @@ func (b *bench) sample(warmup int, samples []int64) error {
 	return nil
 }
 
+// copies times plain copies of the spec's bytes, as often as there were samples, and gives their median in microseconds.
+// All ranks copy at once, as they would around a call, and share the memory.
+func (b *bench) copies(samples []int64) (float64, error) {
+	from, to := make([]byte, b.bytes), make([]byte, b.bytes)
+	fill(from, poison)
+	fill(to, poison) // the first touch of a page is no part of a copy
+	if err := b.c.Barrier(); err != nil {
+		return 0, err
+	}
+	for i := range samples {
+		began := time.Now()
+		copy(to, from)
+		samples[i] = int64(time.Since(began))
+	}
+	slices.Sort(samples)
+	return float64(Percentile(samples, 0.5)) / 1e3, b.c.Barrier()
+}
+
 // Percentile is the smallest sample that at least a share q of all are not above; sorted ascends and is not empty.
 func Percentile(sorted []int64, q float64) int64 {
 	rank := int(math.Ceil(q * float64(len(sorted))))
@@ -37,13 +55,16 @@ func Percentile(sorted []int64, q float64) int64 {
 
 // Result is an operation at a size, as --json prints it.
 type Result struct {
-	Schema string  `json:"schema"`
-	Kind   string  `json:"kind"`
-	Op     string  `json:"op"`
-	World  int     `json:"world"`
-	Bytes  int     `json:"bytes"` // that a rank contributes
-	DType  string  `json:"dtype"` // "u8" of what moves bytes
-	Redop  string  `json:"redop"` // "none" of what moves bytes
+	Schema string `json:"schema"`
+	Kind   string `json:"kind"`
+	Op     string `json:"op"`
+	World  int    `json:"world"`
+	Bytes  int    `json:"bytes"` // that a rank contributes
+	DType  string `json:"dtype"` // "u8" of what moves bytes
+	Redop  string `json:"redop"` // "none" of what moves bytes
+
+	InPlace bool `json:"in_place"` // in lay within out, and was what the call before had left there
+
 	Iters  int     `json:"iters"`
 	Lanes  int     `json:"lanes"`
 	MinUs  float64 `json:"min_us"`
@@ -56,6 +77,10 @@ type Result struct {
 	AlgBW  float64 `json:"algbw_GBps"`
 	BusBW  float64 `json:"busbw_GBps"`
 	Wrong  *int64  `json:"wrong"` // elements, over all ranks; null when not checked
+
+	// CopyUs is the median time of a plain copy of Bytes, made after the calls in the same process by all ranks at once;
+	// absent when not asked for.
+	CopyUs *float64 `json:"copy_us,omitempty"`
 }
 
 // Schema names the form of a Result's JSON.
@@ -71,7 +96,7 @@ func (b *bench) result(kind string, samples []int64, wrong *int64) Result {
 	mean := sum / float64(len(sorted))
 	us := func(q float64) float64 { return float64(Percentile(sorted, q)) / 1e3 }
 	r := Result{Schema: Schema, Kind: kind, Op: b.op.String(), World: b.world, Bytes: b.bytes, DType: fabric.U8.String(), Redop: "none",
-		Iters: len(samples), Lanes: lanes(b.c), MinUs: us(0), AvgUs: mean / 1e3, P50Us: us(0.5), P90Us: us(0.9), P99Us: us(0.99), P999Us: us(0.999),
+		InPlace: b.inPlace, Iters: len(samples), Lanes: lanes(b.c), MinUs: us(0), AvgUs: mean / 1e3, P50Us: us(0.5), P90Us: us(0.9), P99Us: us(0.99), P999Us: us(0.999),
 		MaxUs: us(1), Wrong: wrong}
 	if b.op.Reduces() {
 		r.DType, r.Redop = b.dtype.String(), b.reduce.String()
