@@ -146,7 +146,7 @@ func byTwoWays(t *testing.T, world int, zero, first, second string) []Config {
 			ways := waysTo(places, me, peer)[:1]
 			if me*peer == 0 {
 				ways[0].Local, ways[0].Remote = here, here
-				ways = append(ways, way{fabric.Rail{Index: 1, Local: here, Remote: here}, netip.MustParseAddrPort(second)})
+				ways = append(ways, way{Rail: fabric.Rail{Index: 1, Local: here, Remote: here}, to: netip.MustParseAddrPort(second), cable: true})
 			}
 			return ways
 		}

@@ -95,10 +95,11 @@ func (s *Session) address(at netip.AddrPort, cable bool) address {
 	return a
 }
 
-// way is a rail with where to dial it; rail 0 has several such places.
+// way is a rail with where to dial it; rail 0, where it is the base, has several such places.
 type way struct {
 	fabric.Rail
-	to netip.AddrPort // of the lower rank
+	to    netip.AddrPort // of the lower rank
+	cable bool           // which listens there for this rail alone
 }
 
 // settle takes the table of ranks, from which every rank draws the same rails.
@@ -139,7 +140,7 @@ func wayOf(places []place, me, peer, i int, e ends) way {
 	if me < peer {
 		mine, theirs = e.lower, e.higher
 	}
-	w := way{fabric.Rail{Index: i, Local: mine.at.Addr(), Remote: theirs.at.Addr(), SameHost: same}, e.lower.at}
+	w := way{fabric.Rail{Index: i, Local: mine.at.Addr(), Remote: theirs.at.Addr(), SameHost: same}, e.lower.at, e.lower.cable}
 	if !same {
 		w.Interface = mine.device
 	}
@@ -236,10 +237,10 @@ func (s *Session) Rails(peer int) []fabric.Rail {
 // wayTo is how and where a lane is dialled.
 func (s *Session) wayTo(l lane) (net.Dialer, []netip.AddrPort) {
 	d := net.Dialer{Timeout: dialTime, KeepAlive: -1}
-	if l.Rail == 0 {
+	w := &s.ways[l.peer][l.Rail]
+	if l.Rail == 0 && !w.cable {
 		return d, s.dataAddresses(l.peer)
 	}
-	w := &s.ways[l.peer][l.Rail]
 	d.LocalAddr, d.Control = &net.TCPAddr{IP: w.Local.AsSlice()}, toDevice(w.Interface)
 	return d, []netip.AddrPort{w.to}
 }
@@ -276,7 +277,8 @@ func (s *Session) dataAddresses(peer int) []netip.AddrPort {
 
 // cameBy says whether an accepted connection arrived at its rail's address.
 func (s *Session) cameBy(c *net.TCPConn, l lane) bool {
-	return l.Rail == 0 || addrOf(c.LocalAddr()) == s.ways[l.peer][l.Rail].Local
+	w := &s.ways[l.peer][l.Rail]
+	return l.Rail == 0 && !w.cable || addrOf(c.LocalAddr()) == w.Local
 }
 
 // toDevice binds a socket to an interface, so that it sends and hears on no other. Where that is not allowed or not to be
