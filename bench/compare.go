@@ -15,7 +15,7 @@ type key struct {
 	bytes int
 }
 
-// results holds a time in microseconds, or a rate in GB/s, for each key.
+// results holds a figure for each key, in the comparison's unit.
 type results map[key]float64
 
 // A contender is a program that measures.
@@ -24,15 +24,30 @@ type contender interface {
 	measure(ctx context.Context) (results, error)
 }
 
+// A pairing is a program that measures both sides at once, turn and turn about.
+type pairing interface {
+	prepare(ctx context.Context, dir string) error
+	measureBoth(ctx context.Context) (ours, theirs results, err error)
+}
+
 // A comparison holds ours against one other program.
 type comparison struct {
 	name         string // as -only knows it
 	title        string // as the table shows it
 	world        int
 	ours, theirs contender
+	both         pairing         // instead of the two
 	pairs        map[key]key     // ours -> theirs; nil: same keys
-	bars         map[key]float64 // the ratio of times that a key must not exceed
-	rate         bool            // figures are GB/s: more is better, and there is no bar
+	bars         map[key]float64 // the ratio that a key must not exceed
+	unit         string          // of figures; "" is us
+	atLeast      bool            // more is better: the ratio must not fall below the bar
+}
+
+func (c *comparison) prepare(ctx context.Context, dir string) error {
+	if c.both != nil {
+		return c.both.prepare(ctx, dir)
+	}
+	return errors.Join(c.ours.prepare(ctx, dir), c.theirs.prepare(ctx, dir))
 }
 
 // A row is a comparison's outcome for one key.
@@ -44,20 +59,30 @@ type row struct {
 	low, high    float64 // the extreme rounds
 }
 
-// run measures ours, theirs, theirs, ours in each round, so that a drift of the machine meets both alike.
+// run measures each round's four and makes rows of them.
 func (c *comparison) run(ctx context.Context, rounds int) ([]row, error) {
-	order := []contender{c.ours, c.theirs, c.theirs, c.ours}
 	all := make([][4]results, rounds)
 	for r := range all {
-		for i, one := range order {
-			got, err := one.measure(ctx)
-			if err != nil {
-				return nil, fmt.Errorf("round %d: %w", r+1, err)
-			}
-			all[r][i] = got
+		var err error
+		if all[r], err = c.round(ctx); err != nil {
+			return nil, fmt.Errorf("round %d: %w", r+1, err)
 		}
 	}
 	return c.rows(all)
+}
+
+// round measures ours, theirs, theirs, ours, so that a drift of the machine meets both alike.
+func (c *comparison) round(ctx context.Context) (four [4]results, err error) {
+	if c.both != nil {
+		ours, theirs, err := c.both.measureBoth(ctx)
+		return [4]results{ours, theirs, theirs, ours}, err
+	}
+	for i, one := range []contender{c.ours, c.theirs, c.theirs, c.ours} {
+		if four[i], err = one.measure(ctx); err != nil {
+			return four, err
+		}
+	}
+	return four, nil
 }
 
 // rows turns the rounds' measurements into a row for each key that both sides have.

@@ -50,7 +50,7 @@ func (f *floor) measure(ctx context.Context) (results, error) {
 // openmpi is MPI over loopback TCP, as on the wire between hosts.
 type openmpi struct {
 	world, iters int
-	ops          string
+	ops          []string
 	sizes        []int
 	program      string
 }
@@ -67,7 +67,7 @@ func (m *openmpi) prepare(ctx context.Context, dir string) (err error) {
 func (m *openmpi) measure(ctx context.Context) (results, error) {
 	out, err := output(ctx, "mpirun", append([]string{"--allow-run-as-root", "--oversubscribe", "-n", strconv.Itoa(m.world),
 		"--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo",
-		m.program, strconv.Itoa(m.iters), m.ops}, decimal(m.sizes)...)...)
+		m.program, strconv.Itoa(m.iters), strings.Join(m.ops, ",")}, decimal(m.sizes)...)...)
 	if err != nil {
 		return nil, err
 	}

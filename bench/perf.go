@@ -15,62 +15,89 @@ import (
 // perfSchema is what each result line of hipfabric perf --json names itself.
 const perfSchema = "hipfabric.perf/1"
 
-// hipfabric measures ours by its own perf command.
-type hipfabric struct {
-	binary string
-	world  int
-	ops    []string
-	sizes  []int
-	iters  int
-	rate   bool // algbw_GBps instead of p50_us
+// perf measures ours by its own perf command.
+type perf struct {
+	binary  string
+	world   int
+	ops     []string
+	sizes   []int
+	iters   int
+	lanes   int  // 0: the default
+	inPlace bool // its keys end with " in place"
+	copy    bool // the time of a copy of as many bytes, by all ranks at once in the same processes, is added
+	rate    bool // algbw_GBps instead of p50_us
 }
 
-func (h *hipfabric) prepare(context.Context, string) error {
-	_, err := os.Stat(h.binary)
+// inPlace ends the operation's name in a key of calls in place.
+const inPlace = " in place"
+
+func (p *perf) prepare(context.Context, string) error {
+	_, err := os.Stat(p.binary)
 	return err
 }
 
-func (h *hipfabric) args() []string {
-	return []string{"perf", "-n", strconv.Itoa(h.world), "--kind", "tcp", "--op", strings.Join(h.ops, ","),
-		"--sizes", strings.Join(decimal(h.sizes), ","), "--dtype", "f32", "--redop", "sum",
-		"--iters", strconv.Itoa(h.iters), "--warmup", "50", "--check", "--json", "-"}
+func (p *perf) args() []string {
+	args := []string{"perf", "-n", strconv.Itoa(p.world), "--kind", "tcp", "--op", strings.Join(p.ops, ","),
+		"--sizes", strings.Join(decimal(p.sizes), ","), "--dtype", "f32", "--redop", "sum",
+		"--iters", strconv.Itoa(p.iters), "--warmup", "50", "--check", "--json", "-"}
+	if p.lanes > 0 {
+		args = append(args, "--lanes", strconv.Itoa(p.lanes))
+	}
+	if p.inPlace {
+		args = append(args, "--in-place")
+	}
+	if p.copy {
+		args = append(args, "--copy")
+	}
+	return args
 }
 
-func (h *hipfabric) measure(ctx context.Context) (results, error) {
-	out, err := output(ctx, h.binary, h.args()...)
+func (p *perf) measure(ctx context.Context) (results, error) {
+	out, err := output(ctx, p.binary, p.args()...)
 	if err != nil {
 		return nil, err
 	}
-	return parsePerf(out, h.world, h.rate)
+	return p.parse(out)
 }
 
-// parsePerf reads perf's result lines; other lines, such as the first about the environment, are passed over.
-func parsePerf(text []byte, world int, rate bool) (results, error) {
+// perfLine is what is read of one of perf's results.
+type perfLine struct {
+	Schema  string   `json:"schema"`
+	Op      string   `json:"op"`
+	World   int      `json:"world"`
+	Bytes   int      `json:"bytes"`
+	InPlace bool     `json:"in_place"`
+	Lanes   int      `json:"lanes"`
+	P50     float64  `json:"p50_us"`
+	Algbw   float64  `json:"algbw_GBps"`
+	Wrong   int      `json:"wrong"`
+	Copy    *float64 `json:"copy_us"`
+}
+
+// parse reads perf's result lines; other lines, such as the first about the environment, are passed over.
+func (p *perf) parse(text []byte) (results, error) {
 	got := results{}
 	in := bufio.NewScanner(bytes.NewReader(text))
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
-		var line struct {
-			Schema string  `json:"schema"`
-			Op     string  `json:"op"`
-			World  int     `json:"world"`
-			Bytes  int     `json:"bytes"`
-			P50    float64 `json:"p50_us"`
-			Algbw  float64 `json:"algbw_GBps"`
-			Wrong  int     `json:"wrong"`
-		}
+		var line perfLine
 		if json.Unmarshal(in.Bytes(), &line) != nil || line.Schema != perfSchema || line.Op == "" {
 			continue
 		}
-		if line.Wrong != 0 {
-			return nil, fmt.Errorf("perf found %d wrong results in %s of %d bytes", line.Wrong, line.Op, line.Bytes)
+		if err := p.asked(line); err != nil {
+			return nil, err
 		}
-		if line.World != world {
-			return nil, fmt.Errorf("perf measured %d ranks instead of %d", line.World, world)
+		k := key{line.Op, line.Bytes}
+		if line.InPlace {
+			k.op += inPlace
 		}
-		got[key{line.Op, line.Bytes}] = line.P50
-		if rate {
-			got[key{line.Op, line.Bytes}] = line.Algbw
+		switch {
+		case p.rate:
+			got[k] = line.Algbw
+		case p.copy:
+			got[k] = line.P50 + *line.Copy
+		default:
+			got[k] = line.P50
 		}
 	}
 	if err := in.Err(); err != nil {
@@ -80,6 +107,23 @@ func parsePerf(text []byte, world int, rate bool) (results, error) {
 		return nil, fmt.Errorf("perf printed no %s line", perfSchema)
 	}
 	return got, nil
+}
+
+// asked refuses a figure of anything but what was asked for.
+func (p *perf) asked(line perfLine) error {
+	switch {
+	case line.Wrong != 0:
+		return fmt.Errorf("perf found %d wrong results in %s of %d bytes", line.Wrong, line.Op, line.Bytes)
+	case line.World != p.world:
+		return fmt.Errorf("perf measured %d ranks instead of %d", line.World, p.world)
+	case p.lanes > 0 && line.Lanes != p.lanes:
+		return fmt.Errorf("perf measured %d lanes instead of %d", line.Lanes, p.lanes)
+	case line.InPlace != p.inPlace:
+		return fmt.Errorf("perf measured in place: %t instead of %t", line.InPlace, p.inPlace)
+	case p.copy && line.Copy == nil:
+		return fmt.Errorf("perf gave no copy_us for %s of %d bytes", line.Op, line.Bytes)
+	}
+	return nil
 }
 
 func decimal(n []int) []string {

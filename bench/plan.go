@@ -1,43 +1,103 @@
 package main
 
+import "time"
+
 // What is compared, and the bars that the project set itself.
 const (
-	sendAhead = 256 << 10 // the floor's window, as ours bounds it by default on loopback
-	floorBar  = 1.25
-	peerBar   = 1.0
+	sendAhead   = 256 << 10 // the floor's window, as ours bounds it by default on loopback
+	floorBar    = 1.15      // calls against the bare sockets
+	gatherBar   = 1.1       // an all-gather against an exchange
+	openmpiBar  = 0.6       // all-reduce of two ranks
+	openmpi4Bar = 1.0       // all-reduce of more ranks than cores
+	sumBar      = 0.5       // at least this of the rate of a copy
+	idleBar     = 1.0       // of idleShare
+
+	idleShare = 2 // percent of a core
 )
 
+var small, large = []int{16, 4 << 10, 32 << 10}, []int{1 << 20, 4 << 20}
+
 func comparisons(binary string) []comparison {
-	small, large := []int{16, 4 << 10, 32 << 10}, []int{1 << 20, 4 << 20}
-	every := append(append([]int{}, small...), large...)
-	ops := []string{"exchange", "all-gather"}
-	withSum := append(append([]string{}, ops...), "all-reduce")
-	ours := func(world int, ops []string, sizes []int, iters int) *hipfabric {
-		return &hipfabric{binary: binary, world: world, ops: ops, sizes: sizes, iters: iters}
+	var all []comparison
+	for _, some := range [][]comparison{floors(binary), gathers(binary), mpis(binary), alone(), lanes(binary), {stream(binary)}} {
+		all = append(all, some...)
 	}
-	rate := ours(2, []string{"send"}, []int{4 << 20}, 200)
-	rate.rate = true
+	return all
+}
+
+func floors(binary string) []comparison {
+	ops := []string{"exchange", "all-gather"}
 	return []comparison{
 		{
-			name: "floor", title: "raw spinning exchange", world: 2, ours: ours(2, ops, small, 2000),
+			name: "floor", title: "raw spinning exchange", world: 2, ours: &perf{binary: binary, world: 2, ops: ops, sizes: small, iters: 2000},
 			theirs: &floor{iters: 2000, sizes: small}, pairs: asExchange(ops, small), bars: bar(floorBar, ops, small),
 		},
 		{
-			name: "window", title: "raw exchange, 256 KiB ahead", world: 2, ours: ours(2, ops, large, 200),
-			theirs: &floor{window: sendAhead, iters: 200, sizes: large}, pairs: asExchange(ops, large),
+			name: "window", title: "raw exchange, 256 KiB ahead", world: 2, ours: &perf{binary: binary, world: 2, ops: ops[:1], sizes: large, iters: 200},
+			theirs: &floor{window: sendAhead, iters: 200, sizes: large}, bars: bar(floorBar, ops[:1], large),
+		},
+	}
+}
+
+// gathers hold ours against ours: what a gather takes beyond the bytes that cross, and beyond its own block's copy.
+func gathers(binary string) []comparison {
+	one := func(op string, inPlace, copy bool) *perf {
+		return &perf{binary: binary, world: 2, ops: []string{op}, sizes: large, iters: 200, inPlace: inPlace, copy: copy}
+	}
+	apart, within := []string{"all-gather"}, []string{"all-gather" + inPlace}
+	return []comparison{
+		{
+			name: "gather", title: "ours: exchange", world: 2, ours: one("all-gather", true, false), theirs: one("exchange", false, false),
+			pairs: asExchange(within, large), bars: bar(gatherBar, within, large),
 		},
 		{
-			name: "openmpi", title: "Open MPI", world: 2, ours: ours(2, withSum, every, 300),
-			theirs: &openmpi{world: 2, iters: 300, ops: "exchange,all-gather,all-reduce", sizes: every},
+			name: "gather", title: "ours: exchange + copy", world: 2, ours: one("all-gather", false, false), theirs: one("exchange", false, true),
+			pairs: asExchange(apart, large), bars: bar(gatherBar, apart, large),
 		},
-		{
-			name: "openmpi4", title: "Open MPI", world: 4, ours: ours(4, []string{"all-reduce"}, small[:1], 500),
-			theirs: &openmpi{world: 4, iters: 500, ops: "all-reduce", sizes: small[:1]}, bars: bar(peerBar, []string{"all-reduce"}, small[:1]),
-		},
-		{
-			name: "iperf3", title: "iperf3, one stream", world: 2, ours: rate, theirs: iperf3{},
-			pairs: map[key]key{{"send", 4 << 20}: bulk}, rate: true,
-		},
+	}
+}
+
+func mpis(binary string) []comparison {
+	ops, sum := []string{"exchange", "all-gather", "all-reduce"}, []string{"all-reduce"}
+	one := func(name string, world int, ops []string, sizes []int, iters int, bars map[key]float64) comparison {
+		return comparison{
+			name: name, title: "Open MPI", world: world, ours: &perf{binary: binary, world: world, ops: ops, sizes: sizes, iters: iters},
+			theirs: &openmpi{world: world, iters: iters, ops: ops, sizes: sizes}, bars: bars,
+		}
+	}
+	ends := []int{small[0], small[len(small)-1]}
+	return []comparison{
+		one("openmpi", 2, ops, small, 2000, bar(openmpiBar, sum, small[:1])),
+		one("openmpi", 2, ops, large, 200, bar(openmpiBar, sum, large[1:])),
+		one("openmpi4", 4, sum, ends, 500, bar(openmpi4Bar, sum, ends)),
+	}
+}
+
+// alone are bars that ours has of its own.
+func alone() []comparison {
+	ops := []string{"sum f32", "sum f32" + inPlace, "sum bf16", "sum bf16" + inPlace}
+	return []comparison{
+		{name: "sums", title: "a copy", world: 2, both: &sums{rounds: 100}, bars: bar(sumBar, ops, large[1:]), unit: "GB/s", atLeast: true},
+		{name: "idle", title: "2% of a core", world: 2, both: &idle{world: 2, lanes: 4, over: 3 * time.Second}, bars: map[key]float64{resting: idleBar}, unit: "%"},
+	}
+}
+
+// lanes are for information: within a host more of them rarely help.
+func lanes(binary string) []comparison {
+	some := func(n int) *perf {
+		return &perf{binary: binary, world: 2, ops: []string{"exchange"}, sizes: []int{small[0], large[0]}, iters: 500, lanes: n}
+	}
+	return []comparison{
+		{name: "lanes", title: "ours: 1 lane instead of 2", world: 2, ours: some(2), theirs: some(1)},
+		{name: "lanes", title: "ours: 1 lane instead of 4", world: 2, ours: some(4), theirs: some(1)},
+	}
+}
+
+func stream(binary string) comparison {
+	ours := &perf{binary: binary, world: 2, ops: []string{"send"}, sizes: large[1:], iters: 200, rate: true}
+	return comparison{
+		name: "iperf3", title: "iperf3, one stream", world: 2, ours: ours, theirs: iperf3{},
+		pairs: map[key]key{{"send", large[1]}: bulk}, unit: "GB/s", atLeast: true,
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -21,12 +22,12 @@ func writeReport(w io.Writer, where string, rows []row, absent []string) {
 	fmt.Fprintln(w, "| against | call | ranks | bytes | ours | theirs | ratio (lowest to highest round) | bar |")
 	fmt.Fprintln(w, "|---|---|--:|--:|--:|--:|---|---|")
 	for _, r := range rows {
-		unit := "us"
-		if r.c.rate {
-			unit = "GB/s"
-		}
+		unit := cmp.Or(r.c.unit, "us")
 		fmt.Fprintf(w, "| %s | %s | %d | %s | %.4g %s | %.4g %s | %.2f (%.2f to %.2f) | %s |\n", r.c.title, r.key.op, r.c.world,
 			size(r.key.bytes), r.ours, unit, r.theirs, unit, r.ratio, r.low, r.high, verdict(r))
+	}
+	if said := summary(rows); said != "" {
+		fmt.Fprintf(w, "\n%s\n", said)
 	}
 	for _, a := range absent {
 		fmt.Fprintf(w, "\nNot measured: %s\n", a)
@@ -35,17 +36,52 @@ func writeReport(w io.Writer, where string, rows []row, absent []string) {
 
 func verdict(r row) string {
 	bar, has := r.c.bars[r.key]
-	switch {
-	case !has:
+	if !has {
 		return "-"
-	case r.ratio <= bar:
-		return fmt.Sprintf("%.2f met", bar)
 	}
-	return fmt.Sprintf("%.2f MISSED", bar)
+	text := fmt.Sprintf("%.2f", bar)
+	if r.c.atLeast {
+		text = "at least " + text
+	}
+	if r.met(bar) {
+		return text + " met"
+	}
+	return text + " MISSED"
+}
+
+func (r row) met(bar float64) bool {
+	if r.c.atLeast {
+		return r.ratio >= bar
+	}
+	return r.ratio <= bar
+}
+
+// summary counts the bars and names the missed ones; "" when there was none.
+func summary(rows []row) string {
+	var missed []string
+	bars := 0
+	for _, r := range rows {
+		bar, has := r.c.bars[r.key]
+		if !has {
+			continue
+		}
+		if bars++; !r.met(bar) {
+			missed = append(missed, fmt.Sprintf("%s of %s against %s", r.key.op, size(r.key.bytes), r.c.title))
+		}
+	}
+	switch {
+	case bars == 0:
+		return ""
+	case len(missed) == 0:
+		return fmt.Sprintf("PASS: %d of %d bars met.", bars, bars)
+	}
+	return fmt.Sprintf("MISS: %d of %d bars met; missed: %s.", bars-len(missed), bars, strings.Join(missed, "; "))
 }
 
 func size(n int) string {
 	switch {
+	case n == 0:
+		return "-"
 	case n >= 1<<20 && n%(1<<20) == 0:
 		return fmt.Sprintf("%d MiB", n>>20)
 	case n >= 1<<10 && n%(1<<10) == 0:
