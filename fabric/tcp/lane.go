@@ -15,6 +15,8 @@ type lane struct {
 
 	sending  sending
 	arriving arriving
+	pace     pace
+	probe    bool   // something must go out, so that its answer tells whether the lane lives
 	held     bool   // its next frame is of a call that this rank has not begun
 	announce uint64 // dead lanes, a bit each, that must be named on this lane before anything else goes out
 }

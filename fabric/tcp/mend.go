@@ -191,8 +191,8 @@ func (t *Transport) mendLanes() {
 	m.mu.Unlock()
 }
 
-// examine gives a lane up while the pair has a better one: when its interface has no carrier, or its bytes stay
-// unanswered.
+// examine gives a lane up, when its interface has no carrier or its bytes stay unanswered, once another lane of the pair
+// has just got an answer: a peer that answers on none may be busy, and giving up lane after lane would end the pair.
 func (t *Transport) examine(f *peer, l *lane, dark map[string]bool) {
 	h := l.conn.Health()
 	l.rail.seen(l.conn, h)
@@ -211,10 +211,11 @@ func (t *Transport) examine(f *peer, l *lane, dark map[string]bool) {
 		if other == l || other.conn == nil || dark[other.rail.Interface] {
 			continue
 		}
-		if o := other.conn.Health(); o.Unanswered < givenUpRetries {
+		if o := other.conn.Health(); !o.Known || o.Unanswered == 0 && o.Silent < 2*mendEvery {
 			_ = t.bury(f, l, why) // there is another
 			return
 		}
+		other.probe = true // its answer will tell whether only this one is dead
 	}
 }
 

@@ -3,6 +3,7 @@ package tcp
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
 )
@@ -38,6 +39,8 @@ type peer struct {
 	ackNow            bool   // it must be told again
 	needsAck          bool   // the call sends what no copy was made of
 	owesAck           bool   // the call receives such
+
+	pacedAt time.Time // when the lanes' pace was last looked at
 
 	kept      []kept
 	keptBytes int

@@ -58,7 +58,7 @@ func (p *pending) push(f *peer, l *lane) error {
 // take gives an idle lane its next frame, and says whether there is one: first what the peer must hear before anything
 // else on this lane, then what dead lanes had, then the next part of the call.
 func (p *pending) take(f *peer, l *lane) bool {
-	if f.wide && (l.announce != 0 || f.keptLost > 0 || f.ackNow) {
+	if f.wide && (l.announce != 0 || f.keptLost > 0 || f.ackNow || l.probe) {
 		p.takeOwed(f, l)
 		return true
 	}
@@ -81,6 +81,9 @@ func (p *pending) take(f *peer, l *lane) bool {
 		}
 		n := len(s.at(s.begun))
 		if f.outAt == 1 && s.begun*s.chunk+n > f.open || f.wide && f.begun >= f.allowed(f.partial()) && n > 0 {
+			return false
+		}
+		if f.wide && s.large() && f.leaves(l, n) {
 			return false
 		}
 		f.begun += n
@@ -132,7 +135,7 @@ func (p *pending) takeOwed(f *peer, l *lane) {
 		frame.SetAck(h, f.have)
 	default:
 		n.Put(h)
-		f.ackNow = false
+		f.ackNow, l.probe = false, false
 	}
 	f.told = f.have
 	if p.t.c.Verify {

@@ -24,6 +24,8 @@ type Conn struct {
 	out transfer
 	in  inbound
 
+	info tcpInfo
+
 	// Readable and Writable are hints: false after a call that would have blocked, true again after the poller said so,
 	// or by an owner who would rather try.
 	Readable, Writable bool
