@@ -262,17 +262,17 @@ func TestWithOneRailNothingIsKeptOrSaid(t *testing.T) {
 
 func TestWhatIsKeptIsLetGoOnceItIsTaken(t *testing.T) {
 	for name, c := range map[string]struct {
-		heartbeat time.Duration
-		most      int // of bytes kept in the end
-	}{"with beats": {20 * ms, 1000}, "without": {-1, 2 * takenStep}} {
+		heartbeat   time.Duration
+		bytes, most int // of a message, and kept in the end
+	}{"with beats": {time.Second, 1000, 1000}, "without": {-1, 100_000, 2 * takenStep}} {
 		all, _ := overCables(t, 2)
 		for r := range all {
-			all[r].Heartbeat = c.heartbeat
+			all[r].Heartbeat, all[r].VerdictBusy = c.heartbeat, 5*time.Second
 		}
 		s := group(t, all)
 		eachHas(t, 2, s...)
 		ctx := testContext(t)
-		message := make([]byte, 100_000)
+		message := make([]byte, c.bytes)
 		each(2, func(r int) {
 			for range 40 {
 				if r == 0 {
