@@ -2,6 +2,7 @@ package hipfabric
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 )
@@ -23,19 +24,26 @@ func (f laneFile) Load(key string) (lanes int, ok bool) {
 }
 
 // Store replaces the file at once: another rank may read it meanwhile.
-func (f laneFile) Store(key string, lanes int) {
+func (f laneFile) Store(key string, lanes int) error {
 	known := f.read()
 	known[key] = lanes
 	b, err := json.MarshalIndent(known, "", "\t")
-	if err != nil || os.MkdirAll(filepath.Dir(string(f)), 0o700) != nil {
-		return
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(string(f)), 0o700); err != nil {
+		return err
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(string(f)), filepath.Base(string(f))+".*")
 	if err != nil {
-		return
+		return err
 	}
 	_, err = tmp.Write(append(b, '\n'))
-	if closed := tmp.Close(); err != nil || closed != nil || os.Rename(tmp.Name(), string(f)) != nil {
+	if err = errors.Join(err, tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), string(f))
+	}
+	if err != nil {
 		_ = os.Remove(tmp.Name())
 	}
+	return err
 }

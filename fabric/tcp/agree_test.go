@@ -136,8 +136,8 @@ func TestLanesAreMeasuredAndRemembered(t *testing.T) {
 
 type laneMemory struct{ lanes, loads int }
 
-func (m *laneMemory) Load(string) (int, bool) { m.loads++; return m.lanes, m.lanes > 0 }
-func (m *laneMemory) Store(_ string, n int)   { m.lanes = n }
+func (m *laneMemory) Load(string) (int, bool)     { m.loads++; return m.lanes, m.lanes > 0 }
+func (m *laneMemory) Store(_ string, n int) error { m.lanes = n; return nil }
 
 func TestTheFewestLanesThatAreAboutAsFastAreTaken(t *testing.T) {
 	of := func(ms ...int) []laneTime {

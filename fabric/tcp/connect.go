@@ -29,8 +29,8 @@ type opening struct {
 }
 
 // connect agrees with every peer on the lanes, opens them, and keeps those that stand at both ends.
-func (t *Transport) connect(ctx context.Context, m Mesh) error {
-	if err := t.agreeLanes(ctx, m); err != nil {
+func (t *Transport) connect(ctx context.Context, m Mesh, lanes, generation int) error {
+	if err := t.agreeLanes(ctx, m, lanes, generation); err != nil {
 		return err
 	}
 	o := &opening{t: t, m: m, sockets: map[*lane]*net.TCPConn{}}
@@ -60,13 +60,10 @@ func (t *Transport) connect(ctx context.Context, m Mesh) error {
 }
 
 // agreeLanes fixes how many lanes each pair has: the smaller of its ends' numbers, at least one a rail.
-func (t *Transport) agreeLanes(ctx context.Context, m Mesh) error {
-	within, beyond := t.c.Lanes, t.c.Lanes
-	switch t.c.Lanes {
-	case 0:
+func (t *Transport) agreeLanes(ctx context.Context, m Mesh, asked, generation int) error {
+	within, beyond := asked, asked
+	if asked == 0 {
 		within, beyond = 1, DefaultLanes
-	case LanesAuto:
-		within, beyond = sweepLanes, sweepLanes
 	}
 	most := t.affordable()
 	if n := max(within, beyond); n > most && !t.allSameHost(m) {
@@ -90,8 +87,8 @@ func (t *Transport) agreeLanes(ctx context.Context, m Mesh) error {
 			kind = 0
 		}
 		lanes := max(min(int(all[r][kind]), int(blob[kind])), len(rails))
-		t.peers[r].shape(rails, min(lanes, MaxLanes))
-		if lanes > 1 || kind == 1 {
+		t.peers[r].shape(rails, min(lanes, MaxLanes), generation)
+		if lanes > 1 {
 			t.needMender(m)
 		}
 	}
@@ -123,12 +120,12 @@ func (t *Transport) needMender(m Mesh) {
 }
 
 // shape gives the pair its rails, and lanes spread evenly over them.
-func (f *peer) shape(rails []fabric.Rail, lanes int) {
+func (f *peer) shape(rails []fabric.Rail, lanes, generation int) {
 	for _, r := range rails {
 		f.rails = append(f.rails, newRail(r))
 	}
 	for i := range lanes {
-		f.lanes = append(f.lanes, &lane{index: i, rail: f.rails[i%len(f.rails)]})
+		f.lanes = append(f.lanes, &lane{index: i, rail: f.rails[i%len(f.rails)], generation: generation, died: generation - 1})
 	}
 	f.wide = lanes > 1
 }
@@ -168,7 +165,7 @@ func (o *opening) one(ctx context.Context, f *peer, l *lane) error {
 		probe, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	s, err := open(probe, f.rank, fabric.Lane{Channel: o.t.c.Channel, Index: l.index, Rail: l.rail.Index})
+	s, err := open(probe, f.rank, fabric.Lane{Channel: o.t.c.Channel, Index: l.index, Rail: l.rail.Index, Generation: l.generation})
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -260,7 +257,7 @@ func (t *Transport) raise(f *peer, l *lane, s *net.TCPConn) error {
 		return err
 	}
 	fd, err := sock.Take(s)
-	if err != nil {
+	if fd < 0 {
 		return err
 	}
 	conn, err := t.group.Add(fd)

@@ -33,10 +33,11 @@ func (t *Transport) bury(f *peer, l *lane, why error) error {
 			}
 		}
 	}
-	if l.conn.Sending() && l.sending.kept {
-		f.sent += len(l.sending.span.buf) // its copy goes again
-		l.sending.span.ended++
-		f.outLeft--
+	if s := l.sending.span; l.conn.Sending() && s != nil && (l.sending.kept || f.acked == f.outOrder) {
+		f.sentPart(s, l.sending.part) // its copy goes again, or the peer has it
+	}
+	if e := l.arriving.early; e != nil && l.conn.Placed() {
+		f.asideBytes -= len(e.payload) // it will come again
 	}
 	for i := range f.kept {
 		if f.kept[i].lane == mine {
@@ -45,7 +46,7 @@ func (t *Transport) bury(f *peer, l *lane, why error) error {
 		}
 	}
 	t.group.Drop(l.conn)
-	l.conn, l.why, l.held = nil, why, false
+	l.conn, l.why, l.held, l.probe, l.died = nil, why, false, false, l.generation
 	f.up--
 	f.ackNow = true
 	for _, other := range f.lanes {
@@ -95,14 +96,17 @@ func (p *pending) laneDown(f *peer, l *lane, h *frame.Header) error {
 			f.rank, h.Part, h.Seq, len(f.lanes), l.index), nil)
 	}
 	dead, generation := f.lanes[h.Part], int(h.Seq)
-	switch {
-	case generation < dead.generation:
-	case dead.conn != nil && generation == dead.generation:
-		return p.t.bury(f, dead, fmt.Errorf("rank %d lost it", f.rank))
-	case dead.conn == nil:
-		dead.generation = generation // it had one already that never came to life here
-		p.t.requestMend()
+	if generation < dead.generation {
+		return nil
 	}
+	if dead.conn != nil {
+		if err := p.t.bury(f, dead, fmt.Errorf("rank %d lost it", f.rank)); err != nil {
+			return err
+		}
+	}
+	// The peer may have had a later one that never came to life here.
+	dead.generation, dead.died = generation, generation
+	p.t.requestMend()
 	return nil
 }
 

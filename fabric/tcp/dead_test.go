@@ -3,8 +3,10 @@
 package tcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -172,7 +174,107 @@ func TestWhatComesTwiceIsDropped(t *testing.T) {
 	assert.Equal(t, pattern(16), again)
 	assert.Equal(t, pattern(16), got)
 	_, err := io.ReadAll(peer[0])
-	assert.NoError(t, err, "the lane that was named is closed")
+	assert.ErrorContains(t, err, "reset", "the lane that was named is closed, and what it still had to send is gone")
+}
+
+// A lane dialled anew names every other one that ever died, by the generation that did: what it carries may come before
+// the peer has read of them elsewhere.
+func TestALaneDialledAnewNamesTheOthersDeaths(t *testing.T) {
+	_, tr, peer := againstLanes(t, 3, Config{})
+	for i := range 2 {
+		require.NoError(t, peer[i].Close())
+		h, _ := next(t, peer[2])
+		for h.Kind == frame.Ack {
+			h, _ = next(t, peer[2])
+		}
+		assert.Equal(t, notice(frame.Down, uint32(i), 0, 0), h)
+	}
+	for i, others := range [][]uint32{{1}, {0}} {
+		again, err := tr.mend.mesh.(*localMesh).dialBack(i, 1)
+		require.NoError(t, err)
+		defer again.Close()
+		require.NoError(t, again.SetDeadline(time.Now().Add(20*time.Second)))
+		for _, dead := range others {
+			h, _ := next(t, again)
+			assert.Equal(t, notice(frame.Down, dead, 0, 0), h)
+		}
+	}
+}
+
+// A notice of a later generation than the one that lives here is of that one's successor, which never came to life here.
+func TestADeathOfALaterGenerationEndsTheEarlier(t *testing.T) {
+	g, tr, peer := againstLanes(t, 2, Config{})
+	write(t, peer[1], notice(frame.Down, 0, 3, 0), false, nil)
+	write(t, peer[1], sendFrame(1, 16), false, pattern(16))
+	require.NoError(t, g.Recv(make([]byte, 16), 1))
+	require.True(t, tr.group.Tend(func() {
+		l := tr.peers[1].lanes[0]
+		assert.Nil(t, l.conn)
+		assert.Equal(t, []int{3, 3}, []int{l.generation, l.died})
+	}))
+}
+
+// What the lanes are looked after for between Begin and Wait belongs to the call.
+func TestALookBetweenBeginAndWaitTakesNothingFromTheCall(t *testing.T) {
+	g, tr, peer := againstLanes(t, 4, Config{})
+	got := make([]byte, 16)
+	started, err := g.Begin(fabric.Call{Op: fabric.Recv, From: 1, Out: got})
+	require.NoError(t, err)
+	require.True(t, tr.group.Tend(tr.mendAll))
+	write(t, peer[3], sendFrame(1, 16), false, pattern(16))
+	require.NoError(t, started.Wait())
+	assert.Equal(t, pattern(16), got)
+}
+
+// A peer that sends notices without end keeps neither a call nor the end of the group from their turn.
+func TestNoticesWithoutEndHoldNobodyUp(t *testing.T) {
+	g, _, peer := againstLanes(t, 2, Config{})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var b [frame.Size]byte
+		h := notice(frame.Ack, 0, 0, 0)
+		h.Put(&b)
+		many := bytes.Repeat(b[:], 1000)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if _, err := peer[0].Write(many); err != nil {
+					return
+				}
+			}
+		}
+	})
+	defer wg.Wait()
+	defer close(stop)
+	write(t, peer[1], sendFrame(1, 16), false, pattern(16))
+	require.NoError(t, g.Recv(make([]byte, 16), 1))
+	ended := make(chan error, 1)
+	go func() { ended <- g.Recv(make([]byte, 16), 1) }()
+	g.Abort(errors.New("enough"))
+	assert.ErrorIs(t, <-ended, fabric.ErrAborted)
+	assert.NoError(t, g.Close())
+}
+
+// The end of the last lane ends a call that was begun and is not waited for yet.
+func TestTheLastLaneEndsACallThatWasBegun(t *testing.T) {
+	g, tr, peer := againstLanes(t, 2, Config{})
+	started, err := g.Begin(fabric.Call{Op: fabric.Recv, From: 1, Out: make([]byte, 16)})
+	require.NoError(t, err)
+	for _, p := range peer {
+		require.NoError(t, p.Close())
+	}
+	require.True(t, tr.group.Tend(func() {
+		f := &tr.peers[1]
+		for _, l := range f.lanes {
+			_ = tr.bury(f, l, errors.New("given up"))
+		}
+	}))
+	err = started.Wait()
+	assert.ErrorIs(t, err, fabric.ErrPeerFailed)
+	assert.ErrorContains(t, err, "no connection to rank 1 is left: lo0")
 }
 
 func TestAHostileNoticeEndsTheGroupByName(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package tcp is the fabric.Transport over sockets: a full mesh with one connection a pair, of which the lower rank
-// accepts.
+// Package tcp is the fabric.Transport over sockets: a full mesh with one or more connections a pair, its lanes, spread over
+// the pair's rails. The lower rank accepts.
 //
 // A call becomes one flow a peer: the spans of bytes to send to it and those to receive from it, cut into frames. Small
 // calls are one frame each way, sent whole to every peer; large reductions go direct, each rank combining its own block

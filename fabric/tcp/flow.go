@@ -80,7 +80,7 @@ func (f *flow) brought() float64 {
 // contributed is how many bytes of the first span in have arrived from its first on.
 func (f *flow) contributed() int { return f.in[0].contiguous() }
 
-// due to come next, for errors: the first span in that is not whole.
+// incoming is the first span in that is not whole, nil when all are.
 func (f *flow) incoming() *span {
 	for i := range f.ins {
 		if !f.in[i].finished() {
@@ -90,7 +90,7 @@ func (f *flow) incoming() *span {
 	return nil
 }
 
-// outgoing is the first span out that is not sent.
+// outgoing is the first span out that is not sent, nil when all are.
 func (f *flow) outgoing() *span {
 	for i := range f.outs {
 		if !f.out[i].finished() {

@@ -10,6 +10,7 @@ type lane struct {
 	index      int
 	rail       *rail
 	generation int
+	died       int        // the last generation that did, -1 for none
 	conn       *link.Conn // nil while the lane is down
 	why        error      // it is down
 

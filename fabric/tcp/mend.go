@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/sock"
 )
 
 const (
@@ -53,9 +55,10 @@ type dial struct {
 type note struct {
 	level slog.Level
 	text  string
-	peer  int
+	f     *peer
 	rail  string
 	why   error
+	looks int // since it was noted
 }
 
 func (t *Transport) newMender(m Mesh) {
@@ -80,7 +83,7 @@ func (t *Transport) watch() {
 			return
 		}
 		m.look(t.peers)
-		if !t.group.Tend(t.mendIdle) {
+		if !t.group.Tend(t.mendAll) {
 			t.mendDue.Store(true)
 			t.group.Wake()
 		}
@@ -99,41 +102,26 @@ func (t *Transport) requestMend() {
 
 // look notes which interfaces have no carrier.
 func (m *mender) look(peers []peer) {
-	names := map[string]bool{}
+	dark := map[string]bool{}
 	for i := range peers {
 		for _, r := range peers[i].rails {
-			if r.Interface != "" && !r.SameHost {
-				names[r.Interface] = true
+			if _, known := dark[r.Interface]; !known && r.Interface != "" && !r.SameHost {
+				dark[r.Interface] = !sock.Carrier(r.Interface)
 			}
 		}
-	}
-	dark := map[string]bool{}
-	for name := range names {
-		i, err := net.InterfaceByName(name)
-		dark[name] = err != nil || i.Flags&net.FlagUp == 0 || i.Flags&net.FlagRunning == 0
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dark = dark
 }
 
-// mendDriven is for the driver of a call, mendIdle for when there is none.
-func (t *Transport) mendDriven() {
+// mendAll looks after the lanes of all pairs, as the driver or while there is none. What the call in flight moves is left
+// to whoever waits for it.
+func (t *Transport) mendAll() {
 	t.mendDue.Store(false)
 	t.mendLanes()
 	for r := range t.peers {
-		f := &t.peers[r]
-		if f.wide && !t.inCall(f) {
-			t.attend(f)
-		}
-	}
-}
-
-func (t *Transport) mendIdle() {
-	t.mendDue.Store(false)
-	t.mendLanes()
-	for r := range t.peers {
-		if f := &t.peers[r]; f.wide {
+		if f := &t.peers[r]; f.wide && f.up > 0 && !t.inCall(f) {
 			t.attend(f)
 		}
 	}
@@ -151,8 +139,8 @@ func (t *Transport) inCall(f *peer) bool {
 // attend moves what a pair owes each other outside a call. What fails is for the next call to find.
 func (t *Transport) attend(f *peer) {
 	f.hint()
-	_ = t.call.send(f, true)
-	_ = t.call.receive(f, true)
+	_ = t.errand.send(f, true)
+	_ = t.errand.receive(f, true)
 	f.pause()
 }
 
@@ -170,6 +158,7 @@ func (t *Transport) mendLanes() {
 	m.mu.Lock()
 	arrived, dark := m.arrived, m.dark
 	m.arrived = nil
+	m.ripen()
 	m.mu.Unlock()
 	for _, a := range arrived {
 		t.adopt(a)
@@ -205,6 +194,8 @@ func (t *Transport) examine(f *peer, l *lane, dark map[string]bool) {
 	case h.Unanswered >= givenUpRetries && h.Silent >= givenUpAfter:
 		why = fmt.Errorf("no answer for %v", h.Silent)
 	default:
+		// A call may wait for what this lane alone would tell of.
+		l.probe = l.probe || h.Known && h.Silent >= givenUpAfter && (f.holds() || t.inCall(f))
 		return
 	}
 	for _, other := range f.lanes {
@@ -233,36 +224,55 @@ func (t *Transport) adopt(a arrival) {
 	}
 	l.announce = 0
 	for _, other := range a.f.lanes {
-		if other.conn == nil {
+		if other != l && other.died >= 0 {
 			l.announce |= 1 << other.index
 		}
 	}
 	t.note(slog.LevelInfo, "rail is back", a.f, l)
 }
 
-// lost notes a dead lane for the log, and has it dialled anew at the next tick: by then a process that ended is known.
+// lost notes a dead lane for the log.
 func (t *Transport) lost(f *peer, l *lane) { t.note(slog.LevelWarn, "rail lost", f, l) }
 
 func (t *Transport) note(level slog.Level, text string, f *peer, l *lane) {
 	m := t.mend
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.notes = append(m.notes, note{level, text, f.rank, l.rail.String(), l.why})
+	m.notes = append(m.notes, note{level: level, text: text, f: f, rail: l.rail.String(), why: l.why})
+}
+
+// ripen lets what was noted be logged after another look, unless the pair has ended by then: a peer that leaves closes
+// every lane. mu is held, by the driver.
+func (m *mender) ripen() {
+	left := m.notes[:0]
+	for _, n := range m.notes {
+		if n.looks++; n.f.up > 0 {
+			left = append(left, n)
+		}
+	}
+	m.notes = left
 }
 
 func (m *mender) log(log *slog.Logger) {
 	m.mu.Lock()
-	notes := m.notes
-	m.notes = nil
+	var notes, young []note
+	for _, n := range m.notes {
+		if n.looks > 1 {
+			notes = append(notes, n)
+		} else {
+			young = append(young, n)
+		}
+	}
+	m.notes = young
 	m.mu.Unlock()
 	said := map[string]bool{}
 	for _, n := range notes {
-		key := fmt.Sprint(n.text, n.peer, n.rail)
+		key := fmt.Sprint(n.text, n.f.rank, n.rail)
 		if said[key] {
 			continue // the rail's other lanes
 		}
 		said[key] = true
-		attrs := []any{"peer", n.peer, "rail", n.rail}
+		attrs := []any{"peer", n.f.rank, "rail", n.rail}
 		if n.why != nil {
 			attrs = append(attrs, "err", n.why)
 		}
@@ -313,8 +323,9 @@ func (m *mender) dialAnew(ctx context.Context, d dial) {
 		}
 	case err == nil:
 		_ = conn.Close()
-	case ctx.Err() == nil:
-		m.notes = append(m.notes, note{slog.LevelWarn, "rail cannot be dialled anew", d.f.rank, d.l.rail.String(), err})
+	case ctx.Err() == nil && !errors.Is(err, fabric.ErrPeerFailed) && !errors.Is(err, fabric.ErrUnauthorized):
+		delete(m.dials, d.l) // for the next look to begin again
+		m.notes = append(m.notes, note{level: slog.LevelWarn, text: "rail cannot be dialled anew yet", f: d.f, rail: d.l.rail.String(), why: err})
 	}
 }
 

@@ -130,6 +130,16 @@ func (m *localMesh) Dial(ctx context.Context, peer int, lane fabric.Lane) (*net.
 	return c.(*net.TCPConn), err
 }
 
+// dialBack is a lane that rank 1 dials anew to this one.
+func (m *localMesh) dialBack(lane, generation int) (*net.TCPConn, error) {
+	c, err := net.Dial("tcp", m.addrs[m.rank])
+	if err != nil {
+		return nil, err
+	}
+	_, err = c.Write([]byte{1, byte(lane), byte(generation)})
+	return c.(*net.TCPConn), err
+}
+
 func (m *localMesh) Accept(ctx context.Context, peer int, lane fabric.Lane) (*net.TCPConn, error) {
 	select {
 	case c := <-m.slot(peer, lane.Index, lane.Generation):

@@ -15,16 +15,16 @@ import (
 
 // Defaults and bounds of Config.
 const (
-	DefaultEagerBytes = 32 << 10
-	MaxEagerBytes     = 16 << 20
-	DefaultChunkBytes = 256 << 10
-	DefaultWindow     = 256 << 10
+	DefaultEagerBytes = 32 << 10  // bytes
+	MaxEagerBytes     = 16 << 20  // bytes, of a chunk too
+	DefaultChunkBytes = 256 << 10 // bytes
+	DefaultWindow     = 256 << 10 // bytes, within a host
 	// MinWindow is more than two blocks of one reduction can differ by: a smaller window could keep a contribution back
 	// for a result that waits for it.
 	MinWindow      = 4 << 10
-	DefaultLanes   = 4
-	MaxLanes       = 64
-	LanesAuto      = -1
+	DefaultLanes   = 4  // connections a pair, beyond a host
+	MaxLanes       = 64 // connections a pair
+	LanesAuto      = -1 // as Lanes: measure at Open
 	DefaultSpinFor = time.Millisecond
 )
 
@@ -71,7 +71,7 @@ type Config struct {
 // Validate names the first setting that is out of range.
 func (c *Config) Validate() error {
 	if c.EagerBytes < 0 || c.EagerBytes > MaxEagerBytes {
-		return fabric.Invalidf("EagerBytes is %d, outside 0..%d", c.EagerBytes, MaxEagerBytes)
+		return fabric.Invalidf("EagerBytes is %d, outside 0..%d; 0 is %d", c.EagerBytes, MaxEagerBytes, DefaultEagerBytes)
 	}
 	if c.Window > 0 && c.Window < MinWindow {
 		return fabric.Invalidf("Window is %d; at least %d is needed, 0 for the default, or a negative one for no bound", c.Window, MinWindow)
@@ -79,8 +79,11 @@ func (c *Config) Validate() error {
 	if c.Lanes < LanesAuto || c.Lanes > MaxLanes {
 		return fabric.Invalidf("Lanes is %d; 1 to %d, 0 for the default, or %d to measure", c.Lanes, MaxLanes, LanesAuto)
 	}
-	if c.ChunkBytes < 0 || c.ChunkBytes%8 != 0 {
-		return fabric.Invalidf("ChunkBytes is %d; a multiple of 8 is needed", c.ChunkBytes)
+	if c.ChunkBytes < 0 || c.ChunkBytes > MaxEagerBytes || c.ChunkBytes%8 != 0 {
+		return fabric.Invalidf("ChunkBytes is %d; a multiple of 8, at most %d, is needed, or 0 for %d", c.ChunkBytes, MaxEagerBytes, DefaultChunkBytes)
+	}
+	if c.SocketBuffer < 0 {
+		return fabric.Invalidf("SocketBuffer is %d; bytes are needed, or 0 for the system's own", c.SocketBuffer)
 	}
 	return nil
 }
@@ -125,20 +128,26 @@ func Open(ctx context.Context, m Mesh, c Config) (*Transport, error) {
 	if t.group, err = link.New(link.Options{SpinFor: c.SpinFor, Yield: c.Yield}); err != nil {
 		return nil, err
 	}
-	if err := t.connect(ctx, m); err != nil {
+	if err := t.bringUp(ctx, m); err != nil {
 		t.group.Close()
 		return nil, err
-	}
-	if c.Lanes == LanesAuto {
-		if err := t.sweep(ctx, m); err != nil {
-			t.group.Close()
-			return nil, err
-		}
 	}
 	if t.mend != nil {
 		t.mend.wg.Go(t.watch)
 	}
 	return t, nil
+}
+
+// bringUp opens the lanes, after it has measured how many there should be where that was asked for.
+func (t *Transport) bringUp(ctx context.Context, m Mesh) error {
+	if t.c.Lanes != LanesAuto {
+		return t.connect(ctx, m, t.c.Lanes, 0)
+	}
+	lanes, err := t.sweep(ctx, m)
+	if err != nil {
+		return err
+	}
+	return t.connect(ctx, m, lanes, 1)
 }
 
 // binding is what binds a frame to this Open of this group and channel.

@@ -105,6 +105,9 @@ func (f *peer) heard(ack uint32) error {
 			Text: fmt.Sprintf("rank %d acknowledges call %d, and was sent %d", f.rank, ack, f.outOrder)}
 	}
 	f.acked = ack
+	if ack == f.outOrder {
+		f.forgetLost()
+	}
 	n := 0
 	for n < len(f.kept) && int32(f.kept[n].order-ack) <= 0 {
 		k := &f.kept[n]
@@ -117,6 +120,30 @@ func (f *peer) heard(ack uint32) error {
 	}
 	f.kept = f.kept[:copy(f.kept, f.kept[n:])]
 	return nil
+}
+
+// forgetLost is for when the peer has all of the call, what dead lanes had taken included.
+func (f *peer) forgetLost() {
+	for i := range f.outs {
+		for s := &f.out[i]; s.lost > 0; s.lost-- {
+			part := s.nextLost()
+			s.marks[part] = arrived
+			f.sentPart(s, part)
+		}
+	}
+}
+
+// arrived marks a part that no lane need carry any more.
+const arrived = 0xff
+
+// holds says whether a lane's next frame waits for a later call.
+func (f *peer) holds() bool {
+	for _, l := range f.lanes {
+		if l.held {
+			return true
+		}
+	}
+	return false
 }
 
 // keep copies a frame that is about to be sent.

@@ -47,7 +47,7 @@ func newPending(t *Transport) pending {
 // step makes all the progress that can be made now.
 func (p *pending) step() (done bool, err error) {
 	if p.t.mendDue.Load() {
-		p.t.mendDriven()
+		p.t.mendAll()
 	}
 	before := p.moved
 	done, err = p.round()
@@ -62,6 +62,9 @@ func (p *pending) round() (done bool, err error) {
 	few := p.sockets <= fewSockets
 	for i := 0; i < len(p.active); {
 		f := p.active[i]
+		if f.wide && f.up == 0 {
+			return true, p.t.noLane(f)
+		}
 		if err := p.send(f, few); err != nil {
 			return true, err
 		}
@@ -150,6 +153,10 @@ func (p *pending) Progress() uint64 { return p.moved }
 
 // Stall publishes whom the call waits for, until something moves.
 func (p *pending) Stall(idle time.Duration) error {
+	if err := p.t.enter(); err != nil {
+		return err
+	}
+	defer p.t.leave()
 	(*work)(p).Stalled(true)
 	return p.timedOut(idle)
 }
@@ -219,6 +226,10 @@ func (p *pending) timedOut(idle time.Duration) error {
 	}
 	c.Text = fmt.Sprintf("nothing moved for %v in %v; rank %d waits for rank %d to take bytes, %d of %d sent",
 		idle, p.call.Op, p.t.rank, slow.rank, slow.sent, slow.toSend)
+	if slow.outLeft == 0 {
+		c.Text = fmt.Sprintf("nothing moved for %v in %v; rank %d has sent all %d bytes and waits for rank %d to say that it has them",
+			idle, p.call.Op, p.t.rank, slow.toSend, slow.rank)
+	}
 	if p.call.Op == fabric.Send {
 		c.Text += "; if both ranks are in Send, use SendRecv or Exchange"
 	}

@@ -28,18 +28,11 @@ func (r *rail) seen(c *link.Conn, h link.Health) {
 }
 
 func (r *rail) closed(c *link.Conn) {
-	r.retired(c)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gone.Lost++
-}
-
-// retired is closed for a lane that is no longer needed.
-func (r *rail) retired(c *link.Conn) {
 	h := c.Health()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.live, c)
+	r.gone.Lost++
 	count(&r.gone, c, h)
 }
 

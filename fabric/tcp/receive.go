@@ -22,10 +22,13 @@ func (p *pending) receive(f *peer, few bool) error {
 	return nil
 }
 
+// framesPerTurn bounds what one lane delivers before anything else is looked at.
+const framesPerTurn = 64
+
 // pull moves what one lane has.
 func (p *pending) pull(f *peer, l *lane) error {
 	c := l.conn
-	for l.conn != nil && !l.held && (f.wide || f.inLeft > 0) {
+	for turn := 0; turn < framesPerTurn && l.conn != nil && !l.held && (f.wide || f.inLeft > 0); {
 		if !c.Receiving() {
 			var direct []byte
 			if s := f.incoming(); !f.wide {
@@ -58,6 +61,7 @@ func (p *pending) pull(f *peer, l *lane) error {
 			return err
 		}
 		c.Done()
+		turn++
 		if s := l.arriving.span; f.wide && s != nil && s.large() {
 			return nil // the other lanes' turn
 		}
@@ -118,6 +122,9 @@ func (p *pending) admitOther(f *peer, l *lane, got *[frame.Size]byte, order uint
 		return err
 	}
 	ahead := int32(order - f.have)
+	if n > p.t.c.largest() {
+		return p.t.peerCause(f, h.Part, fmt.Sprintf("rank %d sent a frame of %d bytes; %d are the most", f.rank, n, p.t.c.largest()), nil)
+	}
 	switch {
 	case h.Kind == frame.Down:
 		l.conn.Place(nil)
@@ -127,8 +134,6 @@ func (p *pending) admitOther(f *peer, l *lane, got *[frame.Size]byte, order uint
 	case ahead <= 0:
 		l.conn.Skip(n)
 		f.ackNow = true // its sender does not know that it is here
-	case n > p.t.c.largest():
-		return p.t.peerCause(f, h.Part, fmt.Sprintf("rank %d sent a frame of %d bytes; %d are the most", f.rank, n, p.t.c.largest()), nil)
 	case n > keepMost && f.up == len(f.lanes):
 		l.held = true // its call will come; meanwhile nothing is owed on this lane
 		l.conn.Pause()
@@ -137,6 +142,7 @@ func (p *pending) admitOther(f *peer, l *lane, got *[frame.Size]byte, order uint
 		l.conn.Pause()
 	default:
 		l.arriving.early = &early{header: *got, payload: make([]byte, n)}
+		f.asideBytes += n
 		l.conn.Place(l.arriving.early.payload)
 	}
 	return nil
@@ -151,10 +157,11 @@ func (p *pending) book(f *peer, l *lane) error {
 			return p.corrupt(f, 0, "payload")
 		}
 		f.aside = append(f.aside, a.early)
-		f.asideBytes += len(a.early.payload)
 		if _, order, _, _, _ := frame.Peek(&a.early.header); int32(order-f.inOrder) <= 0 {
 			return p.recall(f) // its call has begun while it came
 		}
+	case a.span != nil && f.wide && a.span.marks[a.part] != 0:
+		// It came by another lane meanwhile.
 	case a.span != nil:
 		payload := a.span.at(a.part)
 		if p.t.c.Verify && !frame.PayloadIntact(l.conn.ReceivedHeader(), payload) {
@@ -187,12 +194,12 @@ func (p *pending) recall(f *peer) error {
 		case order == f.inOrder && f.inLeft > 0:
 			if s == nil {
 				failed = p.mismatch(f, &e.header, f.incoming())
-				continue
+				break
 			}
 			p.putHeader(&p.expected, s, int(part), f.inOrder)
 			if !frame.Equal(&e.header, &p.expected) {
 				failed = p.mismatch(f, &e.header, s)
-				continue
+				break
 			}
 			if s.marks[part] == 0 {
 				p.moved += uint64(copy(s.at(int(part)), e.payload))

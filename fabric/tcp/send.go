@@ -44,15 +44,19 @@ func (p *pending) push(f *peer, l *lane) error {
 			return nil
 		}
 		if s := l.sending.span; s != nil {
-			f.sent += len(s.at(l.sending.part))
-			s.ended++
-			f.outLeft--
+			f.sentPart(s, l.sending.part)
 			if f.wide && s.large() {
 				return nil // the other lanes' turn
 			}
 		}
 	}
 	return nil
+}
+
+func (f *flow) sentPart(s *span, part int) {
+	f.sent += len(s.at(part))
+	s.ended++
+	f.outLeft--
 }
 
 // take gives an idle lane its next frame, and says whether there is one: first what the peer must hear before anything
@@ -125,7 +129,7 @@ func (p *pending) takeOwed(f *peer, l *lane) {
 	case l.announce != 0:
 		dead := bits.TrailingZeros64(l.announce)
 		l.announce &^= 1 << dead
-		n.Kind, n.Part, n.Seq = frame.Down, uint32(dead), uint64(f.lanes[dead].generation)
+		n.Kind, n.Part, n.Seq = frame.Down, uint32(dead), uint64(f.lanes[dead].died)
 		n.Put(h)
 	case f.keptLost > 0:
 		k := f.nextKeptLost()

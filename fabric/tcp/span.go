@@ -56,7 +56,7 @@ func (s *span) finished() bool { return s.ended == s.parts }
 // contiguous is how many bytes have come from the first on without a hole.
 func (s *span) contiguous() int { return min(s.first*s.chunk, len(s.buf)) }
 
-// came books a part, and says whether it was new.
+// came books a part that has come.
 func (s *span) came(part int) {
 	s.ended++
 	if s.marks == nil {

@@ -24,12 +24,12 @@ const (
 // LaneCache remembers what LanesAuto has measured. Its methods are called by Open only.
 type LaneCache interface {
 	Load(key string) (lanes int, ok bool)
-	Store(key string, lanes int)
+	Store(key string, lanes int) error
 }
 
-// sweep measures how many lanes move bytes fastest, the same number on every rank, and closes the others; what all ranks
-// remember of an earlier time saves the measurement.
-func (t *Transport) sweep(ctx context.Context, m Mesh) error {
+// sweep says how many lanes move bytes fastest, the same number on every rank: what all ranks remember of an earlier time,
+// else by trying on connections that it closes again.
+func (t *Transport) sweep(ctx context.Context, m Mesh) (lanes int, err error) {
 	key := t.sweepKey(m)
 	remembered := 0
 	if t.c.LaneCache != nil {
@@ -39,22 +39,41 @@ func (t *Transport) sweep(ctx context.Context, m Mesh) error {
 	}
 	known, err := agreeMin(ctx, m, uint64(remembered))
 	if err != nil {
-		return err
+		return 0, err
 	}
-	lanes, text := int(known), "remembered"
-	if lanes == 0 {
-		times, err := t.sweepTimes(ctx, m)
-		if err != nil {
-			return err
-		}
-		lanes, text = choose(times), fmt.Sprint(times)
-		if t.c.LaneCache != nil {
-			t.c.LaneCache.Store(key, lanes)
+	if known > 0 {
+		t.c.Logger.Info("lanes were measured", "lanes", known, "times", "remembered")
+		return int(known), nil
+	}
+	if err := t.connect(ctx, m, sweepLanes, 0); err != nil {
+		return 0, err
+	}
+	times, err := t.sweepTimes(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	t.disconnect()
+	lanes = choose(times)
+	t.c.Logger.Info("lanes were measured", "lanes", lanes, "times", fmt.Sprint(times))
+	if t.c.LaneCache != nil {
+		if err := t.c.LaneCache.Store(key, lanes); err != nil {
+			t.c.Logger.Warn("what was measured is not remembered", "err", err)
 		}
 	}
-	t.keepLanes(lanes)
-	t.c.Logger.Info("lanes were measured", "lanes", lanes, "times", text)
-	return nil
+	return lanes, nil
+}
+
+// disconnect closes what was opened, and forgets it. All ranks have agreed on the times, so that none is in a call.
+func (t *Transport) disconnect() {
+	for r := range t.peers {
+		for _, l := range t.peers[r].lanes {
+			if l.conn != nil {
+				t.group.Drop(l.conn)
+			}
+		}
+		t.peers[r] = peer{c: &t.c, rank: r}
+	}
+	t.call.active, t.mend = t.call.active[:0], nil
 }
 
 // laneTime is how long the slowest rank took with so many lanes.
@@ -86,7 +105,6 @@ func (t *Transport) sweepTimes(ctx context.Context, m Mesh) ([]laneTime, error) 
 		return time.Duration(slowest), err
 	}
 	all := t.allLanes()
-	defer t.useLanes(all, sweepLanes)
 	t.useLanes(all, 1)
 	first, err := measure(sweepFirst)
 	if err != nil {
@@ -150,21 +168,6 @@ func (t *Transport) useLanes(all [][]*lane, n int) {
 			}
 		}
 		f.wide = len(f.lanes) > 1
-	}
-}
-
-// keepLanes closes the lanes beyond the first n.
-func (t *Transport) keepLanes(n int) {
-	all := t.allLanes()
-	t.useLanes(all, n)
-	for r := range t.peers {
-		for _, l := range all[r][len(t.peers[r].lanes):] {
-			if l.conn != nil {
-				l.rail.retired(l.conn)
-				t.group.Drop(l.conn)
-				l.conn = nil
-			}
-		}
 	}
 }
 

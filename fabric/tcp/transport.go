@@ -18,6 +18,7 @@ type Transport struct {
 	peers       []peer      // by rank; this rank's own is unused
 	header      frame.Header
 	call        pending
+	errand      pending // moves what pairs owe each other outside calls
 	mend        *mender // nil where no lane can be spared
 	mendDue     atomic.Bool
 	waiting     atomic.Uint64
@@ -31,7 +32,7 @@ func newTransport(m Mesh, c Config) *Transport {
 	}
 	t.header.Binding = binding(m.ID(), c.Group, c.Channel)
 	t.header.Verify = c.Verify
-	t.call = newPending(t)
+	t.call, t.errand = newPending(t), newPending(t)
 	return t
 }
 

@@ -70,10 +70,10 @@ func (g *Group) Add(fd int) (*Conn, error) {
 	return c, nil
 }
 
-// Drop closes a connection before its group. Only the driver calls it.
+// Drop resets a connection before its group is closed: what it still had to send is gone. Only the driver calls it.
 func (g *Group) Drop(c *Conn) {
 	g.poller.remove(c)
-	closeSocket(c.fd)
+	resetSocket(c.fd)
 	c.fd = -1
 }
 
@@ -174,7 +174,7 @@ func (g *Group) release() {
 	g.state.Store(closed)
 	for _, c := range g.poller.conns {
 		if c != nil {
-			closeSocket(c.fd)
+			closeQuietly(c.fd)
 		}
 	}
 	g.poller.close()

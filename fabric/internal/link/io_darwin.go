@@ -56,5 +56,3 @@ func look(fds []unix.PollFd) bool {
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0
 }
-
-func closeSocket(fd int) { _ = unix.Close(fd) }

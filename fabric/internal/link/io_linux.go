@@ -85,5 +85,3 @@ func look(fds []unix.PollFd) bool {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), uintptr(unsafe.Pointer(&now)), 0, 0, 0)
 	return errno == 0 && n > 0
 }
-
-func closeSocket(fd int) { _ = unix.Close(fd) }

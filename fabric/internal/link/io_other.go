@@ -11,4 +11,6 @@ func (c *Conn) read() (int, syscall.Errno)     { return 0, syscall.EINVAL }
 
 func yieldThread() {}
 
-func closeSocket(int) {}
+func closeSocket(int)  {}
+func resetSocket(int)  {}
+func closeQuietly(int) {}

@@ -26,6 +26,26 @@ func (c *Conn) hint(events int16) {
 	c.Writable = c.Writable || events&^unix.POLLIN != 0
 }
 
+func closeSocket(fd int) { _ = unix.Close(fd) }
+
+// resetSocket closes a socket without sending what it still has.
+func resetSocket(fd int) {
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	closeSocket(fd)
+}
+
+// closeQuietly closes a socket after it has read what lies there, up to a bound: bytes left unread would make the close a
+// reset, which takes with it what the peer has not read.
+func closeQuietly(fd int) {
+	var scratch [4 << 10]byte
+	for range 256 {
+		if n, err := unix.Read(fd, scratch[:]); n <= 0 || err != nil {
+			break
+		}
+	}
+	closeSocket(fd)
+}
+
 // connections are a poller's, with holes where some were dropped.
 type connections struct {
 	conns []*Conn

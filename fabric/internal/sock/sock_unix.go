@@ -55,7 +55,7 @@ func Check(fd int, use Use) error {
 }
 
 // Take gives a non-blocking descriptor of c's socket that the caller owns, and closes c: the connection lives on
-// outside the runtime's poller.
+// outside the runtime's poller. The descriptor is negative when there is none.
 func Take(c *net.TCPConn) (int, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -73,6 +73,7 @@ func Take(c *net.TCPConn) (int, error) {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
+		_ = c.Close()
 		return -1, fmt.Errorf("dup of socket to %v: %w", c.RemoteAddr(), dupErr)
 	}
 	return fd, c.Close()
