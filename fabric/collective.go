@@ -201,10 +201,9 @@ func (c *Collective) begin(call *Call) error {
 	c.call = *call
 	c.number(&c.call)
 	// The books are kept while the first bytes are on their way.
-	at := c.recorder.now()
 	var err error
 	c.pending, err = c.t.Begin(&c.call)
-	c.recorder.begin(&c.call, at)
+	c.recorder.begin(&c.call, c.recorder.now())
 	if err != nil {
 		return c.end(err)
 	}

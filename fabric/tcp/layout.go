@@ -18,20 +18,26 @@ func (p *pending) begin(c *fabric.Call) {
 	if !c.Op.Reduces() {
 		h.DType, h.Reduce = 0, 0
 	}
-	for r := range t.peers {
-		t.peers[r].begin()
+	for _, f := range p.laid {
+		f.begin()
 	}
+	p.laid = p.laid[:0]
 	p.layOut(c)
 	p.moves = len(p.ownIn) == 0 && len(p.block) == 0 && c.Op != fabric.AllGatherRows
-	for r := range t.peers {
-		f := &t.peers[r]
-		if f.outs+f.ins == 0 {
-			continue
-		}
+	for _, f := range p.laid {
 		f.orderCall()
 		p.active = append(p.active, f)
 		p.sockets += f.wake()
 	}
+}
+
+// peer takes part in the call from now on.
+func (p *pending) peer(r int) *peer {
+	f := &p.t.peers[r]
+	if f.outs+f.ins == 0 {
+		p.laid = append(p.laid, f)
+	}
+	return f
 }
 
 // wake readies the lanes for a call, and counts them.
@@ -84,8 +90,8 @@ func (p *pending) each(c *fabric.Call, spans func(r int) (out, in []byte)) {
 			continue
 		}
 		out, in := spans(r)
-		p.t.peers[r].send(p.span(c, out, frame.Contribution))
-		p.t.peers[r].receive(p.span(c, in, frame.Contribution))
+		p.peer(r).send(p.span(c, out, frame.Contribution))
+		p.peer(r).receive(p.span(c, in, frame.Contribution))
 	}
 }
 
@@ -117,8 +123,8 @@ func (p *pending) layOutAllReduce(c *fabric.Call) {
 	p.gather(c, mine, c.In[at(t.rank):at(t.rank+1)], own, func(r int) []byte { return c.In[at(r):at(r+1)] })
 	for r := range t.peers {
 		if r != t.rank {
-			t.peers[r].send(p.span(c, mine, frame.Result))
-			t.peers[r].receive(p.span(c, c.Out[at(r):at(r+1)], frame.Result))
+			p.peer(r).send(p.span(c, mine, frame.Result))
+			p.peer(r).receive(p.span(c, c.Out[at(r):at(r+1)], frame.Result))
 		}
 	}
 }
@@ -173,14 +179,14 @@ func (p *pending) layOutBroadcast(c *fabric.Call) {
 	if c.Root != p.t.rank {
 		s := p.span(c, c.Out, frame.Contribution)
 		s.rank = uint16(c.Root)
-		p.t.peers[c.Root].receive(s)
+		p.peer(c.Root).receive(s)
 		return
 	}
 	for r := range p.t.peers {
 		if r != p.t.rank {
 			s := p.span(c, c.In, frame.Contribution)
 			s.rank = uint16(c.Root)
-			p.t.peers[r].send(s)
+			p.peer(r).send(s)
 		}
 	}
 }
@@ -198,10 +204,10 @@ func (p *pending) layOutAllToAllV(c *fabric.Call) {
 		}
 		s := p.span(c, to, frame.Contribution)
 		s.total = uint64(len(to))
-		t.peers[r].send(s)
+		p.peer(r).send(s)
 		s = p.span(c, from, frame.Contribution)
 		s.total = uint64(len(from))
-		t.peers[r].receive(s)
+		p.peer(r).receive(s)
 	}
 }
 
@@ -209,11 +215,11 @@ func (p *pending) layOutPair(c *fabric.Call) {
 	if c.Sends() {
 		s := p.span(c, c.In, frame.Contribution)
 		s.total, s.rank = uint64(len(c.In)), uint16(c.Peer)
-		p.t.peers[c.Peer].send(s)
+		p.peer(c.Peer).send(s)
 	}
 	if c.Receives() {
 		s := p.span(c, c.Out, frame.Contribution)
 		s.seq, s.total, s.rank = c.FromSeq, uint64(len(c.Out)), uint16(p.t.rank)
-		p.t.peers[c.From].receive(s)
+		p.peer(c.From).receive(s)
 	}
 }

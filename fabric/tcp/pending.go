@@ -22,7 +22,8 @@ const (
 type pending struct {
 	t       *Transport
 	call    *fabric.Call
-	active  []*peer // unfinished
+	laid    []*peer // with something to send or to receive
+	active  []*peer // of them, unfinished
 	sockets int     // of them, when the call began
 	moved   uint64  // bytes, both ways
 	moves   bool    // the call is what the flows do, and nothing else
@@ -41,7 +42,7 @@ type pending struct {
 }
 
 func newPending(t *Transport) pending {
-	return pending{t: t, active: make([]*peer, 0, t.world), inputs: make([][]byte, t.world), views: make([][]byte, t.world)}
+	return pending{t: t, laid: make([]*peer, 0, t.world), active: make([]*peer, 0, t.world), inputs: make([][]byte, t.world), views: make([][]byte, t.world)}
 }
 
 // step makes all the progress that can be made now.

@@ -10,6 +10,9 @@ import (
 
 // send moves what the sockets take of what exists by now: every idle lane takes the next part.
 func (p *pending) send(f *peer, few bool) error {
+	if f.outLeft == 0 && !f.wide {
+		return nil
+	}
 	for _, l := range f.lanes {
 		if l.conn == nil || !few && !l.conn.Writable {
 			continue

@@ -73,7 +73,7 @@ func (t *Transport) disconnect() {
 		}
 		t.peers[r] = peer{c: &t.c, rank: r}
 	}
-	t.call.active, t.mend = t.call.active[:0], nil
+	t.call.laid, t.call.active, t.mend = t.call.laid[:0], t.call.active[:0], nil
 }
 
 // laneTime is how long the slowest rank took with so many lanes.

@@ -30,6 +30,7 @@ type Conn struct {
 	// or by an owner who would rather try.
 	Readable, Writable bool
 	armed              uint32 // poll events that the poller will tell of, once
+	known              bool   // to the poller
 
 	sentBytes, receivedBytes   atomic.Uint64
 	sentFrames, receivedFrames atomic.Uint64

@@ -211,6 +211,8 @@ func (g *Group) Wait(w Work, limit time.Duration) error {
 		if done || err != nil {
 			if stalled {
 				w.Stalled(false)
+			} else {
+				g.poller.spun()
 			}
 			return err
 		}

@@ -66,6 +66,8 @@ func (p *poller) park(deadline time.Time) error {
 	return nil
 }
 
+func (p *poller) spun() {}
+
 func (p *poller) wake() { _, _ = unix.Write(p.pipe[1], []byte{1}) }
 
 func (p *poller) close() {

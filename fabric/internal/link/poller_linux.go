@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poller is an epoll instance that a goroutine can park on, since it sits in the runtime's own poller. A connection is
-// armed there for one event at a time, and only by a park: one armed while its owner spins would wake a thread of the
-// runtime with every arrival.
+// poller is an epoll instance that a goroutine can park on, since it sits in the runtime's own poller. A connection comes
+// into it by a park and is armed for one event at a time: one armed while its owner spins would wake a thread of the runtime
+// with every arrival.
 type poller struct {
 	ep     int
 	wakeFD int
@@ -21,6 +21,8 @@ type poller struct {
 	raw    syscall.RawConn
 	ready  func(fd uintptr) bool
 	events [64]unix.EpollEvent
+
+	unparked int // waits since the last park
 	connections
 }
 
@@ -67,11 +69,7 @@ func (p *poller) control(op, fd, index int, events uint32) error {
 }
 
 func (p *poller) add(c *Conn) error {
-	i := p.place(c)
-	if err := p.control(unix.EPOLL_CTL_ADD, c.fd, i, unix.EPOLLONESHOT); err != nil {
-		p.conns[i] = nil
-		return err
-	}
+	p.place(c)
 	return nil
 }
 
@@ -81,15 +79,39 @@ func (p *poller) arm() error {
 		if c == nil {
 			continue
 		}
-		if want := uint32(c.interest()); want != 0 && want != c.armed {
-			if err := p.control(unix.EPOLL_CTL_MOD, c.fd, i, want|unix.EPOLLONESHOT); err != nil {
-				return err
-			}
-			c.armed = want
+		want := uint32(c.interest())
+		if want == 0 || want == c.armed {
+			continue
 		}
+		op := unix.EPOLL_CTL_MOD
+		if !c.known {
+			op = unix.EPOLL_CTL_ADD
+		}
+		if err := p.control(op, c.fd, i, want|unix.EPOLLONESHOT); err != nil {
+			return err
+		}
+		c.armed, c.known = want, true
 	}
+	p.unparked = 0
 	return nil
 }
+
+// spun is told of each wait that ended without a park. After many the connections leave the epoll instance, whose look
+// at every arrival costs the sender's time.
+func (p *poller) spun() {
+	if p.unparked++; p.unparked != forgetAfter {
+		return
+	}
+	for _, c := range p.conns {
+		if c != nil && c.known {
+			_ = p.control(unix.EPOLL_CTL_DEL, c.fd, 0, 0)
+			c.known, c.armed = false, 0
+		}
+	}
+}
+
+// forgetAfter is how many waits in a row end without a park before the next one pays for coming back.
+const forgetAfter = 256
 
 // collect takes the events that have come, without blocking, and sets hints.
 func (p *poller) collect() int {

@@ -19,5 +19,6 @@ func (p *poller) add(*Conn) error      { return errors.ErrUnsupported }
 func (p *poller) remove(*Conn)         {}
 func (p *poller) refresh() bool        { return false }
 func (p *poller) park(time.Time) error { return errors.ErrUnsupported }
+func (p *poller) spun()                {}
 func (p *poller) wake()                {}
 func (p *poller) close()               {}
