@@ -12,8 +12,8 @@ import (
 	"github.com/hipfabric/hipfabric/fabric/internal/sock"
 )
 
-// maxParked bounds the proven data connections that nobody has asked for yet, a rank.
-const maxParked = 64
+// maxParked bounds the proven data connections of one rank that nobody has asked for yet.
+const maxParked = 128
 
 // lane names one data connection of this rank.
 type lane struct {
@@ -196,13 +196,23 @@ func (s *Session) park(c *net.TCPConn, h hello) error {
 	if s.closed || s.cause.Load() != nil {
 		return fmt.Errorf("rank %d dials a group that has ended", k.peer)
 	}
-	if old, ok := s.parked[k]; ok {
-		if gone(c) {
-			return c.Close() // given up, and its retry was faster here
+	waiting := 0
+	for other, old := range s.parked {
+		if other.peer == k.peer {
+			waiting++
+		}
+		if other.peer != k.peer || other.Channel != k.Channel || other.Index != k.Index {
+			continue
+		}
+		if other.Generation > k.Generation || other == k && gone(c) {
+			return c.Close() // given up, and its successor was faster here
 		}
 		_ = old.conn.Close()
-	} else if len(s.parked) >= maxParked*s.cfg.World {
-		return fmt.Errorf("rank %d: %d data connections wait already", k.peer, len(s.parked))
+		delete(s.parked, other)
+		waiting--
+	}
+	if waiting >= maxParked {
+		return fmt.Errorf("rank %d: %d data connections wait already", k.peer, waiting)
 	}
 	s.parked[k] = parked{c}
 	s.notify()

@@ -154,7 +154,7 @@ func TestParkedConnectionsAreBounded(t *testing.T) {
 	ctx := testContext(t)
 	s := group(t, configs(t, 2))
 	var last *net.TCPConn
-	for lane := range maxParked*2 + 1 {
+	for lane := range maxParked + 1 {
 		require.Eventually(t, func() bool { return s[0].parkedCount() == lane }, patience, ms)
 		c, err := s[1].Dial(ctx, 0, fabric.Lane{Channel: "host", Index: lane})
 		require.NoError(t, err)
@@ -162,8 +162,27 @@ func TestParkedConnectionsAreBounded(t *testing.T) {
 		last = c
 	}
 	assert.True(t, hungUp(last))
-	assert.Equal(t, maxParked*2, s[0].parkedCount())
+	assert.Equal(t, maxParked, s[0].parkedCount())
 	assert.NoError(t, s[0].Cause())
+}
+
+// A lane that was dialled anew before its forerunner was asked for leaves nothing of that one behind.
+func TestALaterGenerationTakesTheParkedPlace(t *testing.T) {
+	ctx := testContext(t)
+	s := group(t, configs(t, 2))
+	var dialled []*net.TCPConn
+	for _, generation := range []int{1, 3, 2} {
+		c, err := s[1].Dial(ctx, 0, fabric.Lane{Channel: "host", Generation: generation})
+		require.NoError(t, err)
+		defer c.Close()
+		dialled = append(dialled, c)
+		require.Eventually(t, func() bool { return s[0].parkedCount() == 1 }, patience, ms)
+	}
+	assert.True(t, hungUp(dialled[0]), "overtaken")
+	assert.True(t, hungUp(dialled[2]), "late")
+	c, err := s[0].Accept(ctx, 1, fabric.Lane{Channel: "host", Generation: 3})
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
 }
 
 func TestALowerRankIsNotAccepted(t *testing.T) {

@@ -6,6 +6,9 @@ const (
 	readChunk = 64 << 10
 	maxPass   = 4 << 20 // bytes read from one path before the others' turn
 	takenStep = 64 << 10
+	// maxUntaken bounds what is kept for a rank that takes bytes and never says so; what is on its way to one that does
+	// stays far below, since messages wait for credit.
+	maxUntaken = 64 << 20
 )
 
 // link is the control connection to one rank as the loop drives it: frames in, frames out. Both directions are streams of

@@ -216,6 +216,9 @@ func (l *loop) flush() {
 			}
 		}
 		k.trim()
+		if kept := k.end() - k.acked; k.several && kept > maxUntaken {
+			l.drop(k, fmt.Errorf("it has been sent %d bytes and does not say that it took them; at most %d are kept", kept, maxUntaken))
+		}
 	}
 }
 

@@ -185,3 +185,21 @@ func TestAClosedLinkKeepsNothing(t *testing.T) {
 	assert.Empty(t, l.wire)
 	assert.False(t, l.unsent())
 }
+
+// A rank that takes bytes and never says so must not grow what is kept for it without bound.
+func TestWhatIsKeptForARankThatNeverSaysIsBounded(t *testing.T) {
+	for _, kept := range []uint64{maxUntaken, maxUntaken + 1} {
+		l, k := pairOfWays(t)
+		k.acked, k.base = 1, 1+kept-uint64(len(k.wire))
+		for _, p := range k.paths {
+			p.written = k.end()
+		}
+		l.flush()
+		if kept <= maxUntaken {
+			assert.Empty(t, l.deaths)
+			continue
+		}
+		require.Len(t, l.deaths, 1)
+		assert.Contains(t, l.deaths[0].Text, "does not say that it took them; at most 67108864 are kept")
+	}
+}
