@@ -44,9 +44,9 @@ type SplitOptions struct {
 // ErrMismatch when names or options differ; ErrTimeout, ErrAborted or ErrUnsupported (too few file descriptors) when a
 // rank could not connect; this group's cause when it has failed.
 //
-// A group of n ranks costs each n-1 sockets for each lane, on Linux 2 descriptors more, and about 30 KiB and 2 KiB a
+// A group of n ranks costs each n-1 sockets for each lane (at least one a rail), on Linux 2 descriptors more, and about 30 KiB and 2 KiB a
 // socket of memory, beside what the system keeps for a socket; the first large reduction adds room for n contributions.
-// It has no thread and, unless Isolated, no goroutine. A wait spins as one of an opened group does, and yields its core
+// It has no thread and, unless Isolated or with several lanes a pair, no goroutine. A wait spins as one of an opened group does, and yields its core
 // when the groups of this host's ranks, one waiting in each, would be more than its cores.
 func (g *Group) Split(ctx context.Context, name string, color, key int, o SplitOptions) (*Group, error) {
 	mine := proposal{name: name, color: color, key: key, options: o}

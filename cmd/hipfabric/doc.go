@@ -5,6 +5,7 @@
 //	hipfabric run --hosts a,b -- ./engine   one rank a host, through ssh
 //	hipfabric perf -n 2 --op all-gather  latency and bandwidth
 //	hipfabric status                     what a running group does
+//	hipfabric doctor links               what is wrong between two hosts
 //	hipfabric keygen, hipfabric version
 //
 // Each command is a file. Processes are started by internal/ranks and operations checked and timed by internal/measure;

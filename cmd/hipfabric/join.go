@@ -43,7 +43,7 @@ type joinFlags struct {
 
 // shared are the flags that must have the same value on every rank, so that they go into a command for another host.
 func (f *joinFlags) shared() []string {
-	return []string{"kind", "timeout", "eager", "window", "lanes", "verify"}
+	return []string{"kind", "timeout", "eager", "window", "lanes", "sockbuf", "verify"}
 }
 
 func (f *joinFlags) add(cmd *cobra.Command) {

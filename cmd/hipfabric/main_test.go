@@ -32,7 +32,7 @@ func TestBadCommandLinesGetOneClearLine(t *testing.T) {
 	for line, want := range map[string]string{
 		"perff":                                    `unknown command "perff"; did you mean perf?`,
 		"zzz":                                      `unknown command "zzz"; these are: completion, demo, doctor, keygen, perf, run, status, version`,
-		"perf --opp x":                             "hipfabric perf has no flag --opp; did you mean --op?",
+		"perf --opp x":                             "hipfabric perf has no flag --opp; did you mean --copy or --op?",
 		"run --hots a -- x":                        "hipfabric run has no flag --hots; did you mean --hosts?",
 		"perf -Z":                                  "unknown shorthand flag: 'Z'",
 		"perf --iters x":                           `invalid argument "x" for "--iters" flag`,
@@ -56,6 +56,13 @@ func TestBadCommandLinesGetOneClearLine(t *testing.T) {
 		"perf -n -1":                               "-n is -1, outside 1..64",
 		"perf -n 0":                                "-n is 0, outside 1..64",
 		"perf -n 2 --eager -4":                     "EagerBytes",
+		"perf -n 2 --lanes x":                      `--lanes is "x"; 1 to 64, 0 for the default, or auto`,
+		"perf -n 2 --lanes -1":                     `--lanes is "-1"`,
+		"perf -n 2 --lanes 65":                     "Lanes is 65; 1 to 64",
+		"perf -n 2 --sockbuf x":                    `--sockbuf is "x"; bytes, as 64K, or auto`,
+		"perf -n 2 --sockbuf 16":                   "SocketBuffer is 16; 4096 to",
+		"perf -n 2 --window 16":                    "Window is 16; 4096 to",
+		"perf -n 2 --rails ^":                      "Rails[0]",
 		"perf -n 1 --op exchange":                  "exchange needs two ranks",
 		"perf -n 2 --rank 1":                       "excludes --rank",
 		"perf -n 2 --kill-rank 1":                  "give both",
@@ -102,9 +109,11 @@ func TestBadCommandLinesGetOneClearLine(t *testing.T) {
 
 func TestHelpNamesWhatThereIs(t *testing.T) {
 	for args, want := range map[string][]string{
-		"":          {"demo", "run", "perf", "status", "keygen", "version", "completion", "Exit codes: 0 ok"},
-		"run -h":    {"HIPFABRIC_RANK", "HIPFABRIC_WORLD", "HIPFABRIC_LOCAL_RANK", "HIPFABRIC_MASTER", "HIPFABRIC_SECRET_FILE", "HIPFABRIC_STATUS", "--hosts", "--port", "--ssh", "--env", "--grace", "-n"},
-		"perf -h":   {"--op", "--sizes", "--dtype", "--redop", "--iters", "--warmup", "--check", "--json", "--raw", "--label", "--kind", "--listen", "--suite", "--kill-after", "-b", "-e", "-f", "-w", "-n"},
+		"":       {"demo", "run", "perf", "status", "doctor", "keygen", "version", "completion", "Exit codes: 0 ok"},
+		"run -h": {"HIPFABRIC_RANK", "HIPFABRIC_WORLD", "HIPFABRIC_LOCAL_RANK", "HIPFABRIC_MASTER", "HIPFABRIC_SECRET_FILE", "HIPFABRIC_STATUS", "--hosts", "--port", "--ssh", "--env", "--grace", "-n"},
+		"perf -h": {"--op", "--sizes", "--dtype", "--redop", "--iters", "--warmup", "--check", "--json", "--raw", "--label", "--kind", "--listen", "--suite", "--kill-after", "-b", "-e", "-f", "-w", "-n",
+			"--lanes", "--rails", "--window", "--sockbuf", "--in-place"},
+		"doctor -h": {"links", "--peer", "--listen", "--json"},
 		"keygen -h": {"--force", "FILE|-"},
 		"status -h": {"--json"},
 	} {

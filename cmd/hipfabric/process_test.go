@@ -131,6 +131,18 @@ func TestPerfPrintsATableAndJSON(t *testing.T) {
 	assert.Equal(t, 1+4*20, bytes.Count(samples, []byte("\n")))
 }
 
+func TestLanesAreMeasuredOnceFromTheCommand(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	t.Setenv("HOME", cache) // where darwin looks
+	for _, want := range []string{"times=\"[", "times=remembered"} {
+		code, out, stderr := runs(t, "perf", "-n", "2", "-v", "--lanes", "auto", "--window", "65536", "--sockbuf", "64K", "--op", "exchange", "--sizes", "1M", "--iters", "5")
+		require.Equal(t, exitOK, code, "%s%s", out, stderr)
+		assert.Contains(t, stderr, "lanes were measured")
+		assert.Contains(t, stderr, want)
+	}
+}
+
 func TestJSONOnStandardOutputIsAlone(t *testing.T) {
 	code, out, stderr := runs(t, "perf", "-n", "2", "--op", "barrier", "--iters", "5", "--json", "-")
 	require.Equal(t, exitOK, code, "%s%s", out, stderr)

@@ -13,8 +13,10 @@
 //	gather         blob exchange, settings compare, vote                      (gather.go)
 //	Control        an engine's messages and barriers, relayed by rank 0       (control.go)
 //	Sub            a part of the ranks as a group, its exchanges, its cause    (sub.go, sub_gather.go, sub_cause.go)
+//	rails          the ways between hosts, and what is wrong with one         (rails.go, probe.go)
+//	paths          a control connection over every rail to rank 0             (path.go, paths.go, loop_paths.go)
 //	Dial, Accept   authenticated data connections for fabric/tcp              (data.go)
 //
-// A Session lives from Join to Close. Its goroutines are the listener's, which wait in accept, and one that is locked to
-// its thread; all have ended when Close returns. World 1 opens no socket.
+// A Session lives from Join to Close. Its goroutines are the listener's, which wait in accept, one that is locked to its
+// thread and, on a rank with several rails to rank 0, one a rail that dials it anew; all have ended when Close returns. World 1 opens no socket.
 package bootstrap

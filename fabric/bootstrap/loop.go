@@ -149,13 +149,16 @@ func (l *loop) beat(now time.Time) {
 			continue
 		}
 		if l.rank != 0 {
-			l.settle(rank0Failed(), nil)
+			cause := rank0Failed()
+			cause.Text += l.s.waysText(k.peer)
+			l.settle(cause, nil)
 			return
 		}
 		text := fmt.Sprintf("no sign of life for %v", l.mon.limit(waitedFor))
 		if waitedFor {
 			text += " while a call waited for it"
 		}
+		text += l.s.waysText(k.peer)
 		l.settle(&fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: k.peer, From: 0, Text: text}, nil)
 		return
 	}

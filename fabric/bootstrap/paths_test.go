@@ -153,8 +153,11 @@ func TestTheLastWaysEndIsTheLinks(t *testing.T) {
 		eachHas(t, 2, s...)
 		cables[0].set(true, false)
 		cables[1].set(true, false)
-		theCause(t, peerFailed(1, 0, "no sign of life for 1.5s"), s[0])
-		theCause(t, *rank0Failed(), s[1])
+		ways := "; the ways to it: route 127.0.0.1-127.0.0.1; route 127.0.0.1-127.0.0.1"
+		theCause(t, peerFailed(1, 0, "no sign of life for 1.5s"+ways), s[0])
+		rank0 := *rank0Failed()
+		rank0.Text += ways
+		theCause(t, rank0, s[1])
 	})
 }
 

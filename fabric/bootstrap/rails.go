@@ -234,6 +234,19 @@ func (s *Session) Rails(peer int) []fabric.Rail {
 	return rails
 }
 
+// waysText names the ways to a rank where there are several, for the cause that ends a group when none is left.
+func (s *Session) waysText(peer int) string {
+	rails := s.Rails(peer)
+	if len(rails) < 2 {
+		return ""
+	}
+	var names []string
+	for _, r := range rails {
+		names = append(names, r.String())
+	}
+	return "; the ways to it: " + strings.Join(names, "; ")
+}
+
 // wayTo is how and where a lane is dialled.
 func (s *Session) wayTo(l lane) (net.Dialer, []netip.AddrPort) {
 	d := net.Dialer{Timeout: dialTime, KeepAlive: -1}

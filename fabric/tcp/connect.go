@@ -65,8 +65,17 @@ func (t *Transport) agreeLanes(ctx context.Context, m Mesh, asked, generation in
 	if asked == 0 {
 		within, beyond = 1, DefaultLanes
 	}
-	most := t.affordable()
-	if n := max(within, beyond); n > most && !t.allSameHost(m) {
+	most, n := t.affordable(), 0
+	for r := range t.peers {
+		switch {
+		case r == t.rank:
+		case m.Rails(r)[0].SameHost:
+			n = max(n, within)
+		default:
+			n = max(n, beyond)
+		}
+	}
+	if n > most {
 		t.c.Logger.Warn("fewer lanes than asked for: file descriptors are short; raise the limit with ulimit -n", "lanes", most, "asked", n)
 	}
 	blob := []byte{uint8(min(within, most)), uint8(min(beyond, most))}
@@ -93,15 +102,6 @@ func (t *Transport) agreeLanes(ctx context.Context, m Mesh, asked, generation in
 		}
 	}
 	return nil
-}
-
-func (t *Transport) allSameHost(m Mesh) bool {
-	for r := range t.peers {
-		if r != t.rank && !m.Rails(r)[0].SameHost {
-			return false
-		}
-	}
-	return true
 }
 
 // affordable is how many lanes a peer the process's descriptors allow.
