@@ -56,8 +56,8 @@ func TestCallsInPlaceAreKeysOfTheirOwnAndACopyIsAdded(t *testing.T) {
 	got, err = (&perf{world: 2, inPlace: true, copy: true}).parse([]byte(line))
 	require.NoError(t, err)
 	assert.Equal(t, results{{"all-gather in place", 1 << 20}: 350.5}, got)
-	args := strings.Join((&perf{world: 2, inPlace: true, copy: true, lanes: 4}).args(), " ")
-	assert.Contains(t, args, "--lanes 4 --in-place --copy")
+	args := strings.Join((&perf{world: 2, inPlace: true, copy: true, lanes: 4, window: -1}).args(), " ")
+	assert.Contains(t, args, "--lanes 4 --window -1 --in-place --copy")
 }
 
 // scripted notes each measurement and gives the next figure for one key.

@@ -23,6 +23,7 @@ type perf struct {
 	sizes   []int
 	iters   int
 	lanes   int  // 0: the default
+	window  int  // 0: the default, -1: no bound
 	inPlace bool // its keys end with " in place"
 	copy    bool // the time of a copy of as many bytes, by all ranks at once in the same processes, is added
 	rate    bool // algbw_GBps instead of p50_us
@@ -42,6 +43,9 @@ func (p *perf) args() []string {
 		"--iters", strconv.Itoa(p.iters), "--warmup", "50", "--check", "--json", "-"}
 	if p.lanes > 0 {
 		args = append(args, "--lanes", strconv.Itoa(p.lanes))
+	}
+	if p.window != 0 {
+		args = append(args, "--window", strconv.Itoa(p.window))
 	}
 	if p.inPlace {
 		args = append(args, "--in-place")

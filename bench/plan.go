@@ -82,14 +82,19 @@ func alone() []comparison {
 	}
 }
 
-// lanes are for information: within a host more of them rarely help.
+// lanes and the bound on send-ahead are for information: within a host more of the former rarely help, and the latter's
+// default is what this measures.
 func lanes(binary string) []comparison {
+	ahead := func(bound int) *perf {
+		return &perf{binary: binary, world: 2, ops: []string{"exchange"}, sizes: large, iters: 200, window: bound}
+	}
 	some := func(n int) *perf {
 		return &perf{binary: binary, world: 2, ops: []string{"exchange"}, sizes: []int{small[0], large[0]}, iters: 500, lanes: n}
 	}
 	return []comparison{
 		{name: "lanes", title: "ours: 1 lane instead of 2", world: 2, ours: some(2), theirs: some(1)},
 		{name: "lanes", title: "ours: 1 lane instead of 4", world: 2, ours: some(4), theirs: some(1)},
+		{name: "lanes", title: "ours: no bound on send-ahead", world: 2, ours: ahead(0), theirs: ahead(-1)},
 	}
 }
 
