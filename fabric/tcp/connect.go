@@ -254,6 +254,10 @@ func (t *Transport) raise(f *peer, l *lane, s *net.TCPConn) error {
 	}
 	if err := errors.Join(sock.Tune(s, sock.Data), sock.Limit(s, options)); err != nil {
 		_ = s.Close()
+		if clamped := (*sock.ClampedError)(nil); errors.As(err, &clamped) {
+			return fabric.Invalidf("SocketBuffer is %d; the system allows %d: raise net.core.wmem_max and net.core.rmem_max by sysctl, or leave it at 0",
+				clamped.Asked, clamped.Got)
+		}
 		return err
 	}
 	fd, err := sock.Take(s)

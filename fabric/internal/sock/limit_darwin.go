@@ -2,6 +2,8 @@ package sock
 
 import "golang.org/x/sys/unix"
 
+const bufferFactor = 1
+
 func limits(o Options) []option {
 	var all []option
 	if o.Buffer > 0 {

@@ -2,6 +2,9 @@ package sock
 
 import "golang.org/x/sys/unix"
 
+// bufferFactor is by how much the kernel shows a buffer larger than it was asked for.
+const bufferFactor = 2
+
 func limits(o Options) []option {
 	var all []option
 	if o.Buffer > 0 {

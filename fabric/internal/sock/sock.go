@@ -1,6 +1,9 @@
 package sock
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Use is what a connection is for; it decides its options.
 type Use uint8
@@ -24,4 +27,14 @@ const (
 type Options struct {
 	Buffer int // bytes, of each direction
 	Unsent int // bytes taken and not yet sent; linux
+}
+
+// ClampedError says that the system allows less than was asked for.
+type ClampedError struct {
+	Option     string
+	Asked, Got int
+}
+
+func (e *ClampedError) Error() string {
+	return fmt.Sprintf("%s of %d is more than the %d that the system allows", e.Option, e.Asked, e.Got)
 }
