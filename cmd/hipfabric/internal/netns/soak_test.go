@@ -67,7 +67,7 @@ func (k *soak) pause(most time.Duration) { <-time.After(time.Duration(k.source.I
 // step does one thing to the cables or to a rank, and requires what follows from it.
 func (k *soak) step() {
 	k.t.Helper()
-	rail := 1 + k.source.IntN(2) // the first has the control connections: without it the group ends
+	rail := k.source.IntN(3) // the base too: the control connections run over every rail
 	side := k.source.IntN(2)
 	p, far := k.site.ports[rail][side], k.site.ports[rail][1-side]
 	kinds := []string{"pull", "pull", "mute", "mute", "flap", "both", "stop", "all"}
@@ -98,7 +98,7 @@ func (k *soak) step() {
 			k.pause(300 * time.Millisecond)
 		}
 	case "both": // one after the other, or nearly at once
-		other := k.site.ports[3-rail][side]
+		other := k.site.ports[(rail+1)%3][side]
 		p.Pull()
 		k.pause(300 * time.Millisecond)
 		other.Pull()
