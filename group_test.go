@@ -87,9 +87,9 @@ func TestSixtyFourRanksOfOneProcessOpen(t *testing.T) {
 	for r, err := range each(len(groups), func(r int) error { return groups[r].Host().Barrier() }) {
 		require.NoError(t, err, "rank %d", r)
 	}
-	bound := 5 * time.Second
+	bound := 15 * time.Second // ten times what a busy machine takes
 	if raceEnabled {
-		bound *= 10
+		bound *= 5
 	}
 	assert.Less(t, took, bound)
 }
