@@ -4,6 +4,7 @@ package netns
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 	"time"
@@ -75,8 +76,12 @@ func TestAllCablesPulledAtOnceEndTheGroup(t *testing.T) {
 	for _, net := range s.ports {
 		net[0].Pull()
 	}
-	_ = r.failed(began, 0, 1)
-	_ = r.failed(began, 1, 0)
+	for rank := range 2 {
+		cause := r.failed(began, rank, 1-rank)
+		for _, net := range s.ports {
+			assert.Contains(t, cause.Text, fmt.Sprintf("%s %v-%v", net[rank].Device, net[rank].V4, net[1-rank].V4), "rank %d", rank)
+		}
+	}
 }
 
 func TestAShortOutageIsRiddenOut(t *testing.T) {
