@@ -79,6 +79,15 @@ func (r *running) rails(rank int) []fabric.RailStats {
 	return nil
 }
 
+// until goes on until what rank 0 counts of its ways to the other of two is so.
+func (r *running) until(what string, so func(rails []fabric.RailStats) bool) {
+	r.t.Helper()
+	for late := time.Now().Add(patience); !so(r.rails(0)); {
+		require.True(r.t, time.Now().Before(late), "not in %v: %s: %+v\n%s", patience, what, r.rails(0), r.logs())
+		r.advance(1)
+	}
+}
+
 func TestTwoCablesBothCarry(t *testing.T) {
 	s := twoCables().build(t)
 	r := run(t, s.group(t, hipfabric.Config{}), 1, most)

@@ -40,6 +40,13 @@ func (s *site) rate(t testing.TB, c hipfabric.Config, size int, long time.Durati
 	return float64(rounds) * float64(size) / took.Seconds()
 }
 
+func resent(rails []fabric.RailStats) (n uint64) {
+	for _, rail := range rails {
+		n += rail.Retransmits
+	}
+	return n
+}
+
 func TestBadCablesKeepEveryByte(t *testing.T) {
 	for name, w := range map[string]weather{
 		"1% loss":         {Loss: 0.01},
@@ -52,6 +59,9 @@ func TestBadCablesKeepEveryByte(t *testing.T) {
 			for _, verify := range []bool{false, true} {
 				r := run(t, s.group(t, hipfabric.Config{Verify: verify, VerdictBusy: time.Minute}), 1, 1<<20)
 				r.advance(8)
+				if w.Loss > 0 {
+					r.until("segments are sent again", func(rails []fabric.RailStats) bool { return resent(rails) > 0 })
+				}
 				r.stop()
 				rails := r.rails(0)
 				require.Len(t, rails, 2)

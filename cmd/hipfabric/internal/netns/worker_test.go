@@ -80,12 +80,29 @@ func (w *Worker) Open(s Settings, r *Opened) error {
 		r.Fault = takeApart(err)
 		return nil
 	}
+	r.Group = w.keep(g)
+	return nil
+}
+
+func (w *Worker) keep(g *hipfabric.Group) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last++
-	r.Group = w.last
-	w.groups[r.Group] = &member{group: g, memory: map[int]fabric.Memory{}}
-	return nil
+	w.groups[w.last] = &member{group: g, memory: map[int]fabric.Memory{}}
+	return w.last
+}
+
+// Split makes a group of all ranks of another, called Text.
+func (w *Worker) Split(o Order, r *Opened) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	return w.with(o.Group, &r.Fault, func(m *member) error {
+		g, err := m.group.Split(ctx, o.Text, 0, m.group.Host().Rank(), hipfabric.SplitOptions{Lanes: 2})
+		if err == nil {
+			r.Group = w.keep(g)
+		}
+		return err
+	})
 }
 
 func (w *Worker) find(group int) (*member, error) {
@@ -109,7 +126,7 @@ func (w *Worker) with(group int, r *Fault, fn func(m *member) error) error {
 // Order is what most calls take.
 type Order struct {
 	Group int
-	Text  string // Abort
+	Text  string // Abort, Split
 }
 
 // Stats reads a group's counters.
