@@ -101,7 +101,7 @@ func TestASecretFileIsReadWithoutItsNewline(t *testing.T) {
 		"0123456789abcdef\r\n": "0123456789abcdef", "0123456789abcdef\n\n": "0123456789abcdef\n", " 0123456789abcdef \n": " 0123456789abcdef ",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		got, err := readSecret(path)
+		got, err := ReadSecret(path)
 		require.NoError(t, err)
 		assert.Equal(t, want, string(got), "%q", text)
 	}

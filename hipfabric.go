@@ -23,7 +23,7 @@ func Open(ctx context.Context, cfg Config) (*Group, error) {
 	}
 	c := cfg.withDefaults()
 	if c.SecretFile != "" {
-		secret, err := readSecret(c.SecretFile)
+		secret, err := ReadSecret(c.SecretFile)
 		if err != nil {
 			return nil, openError(&c, err)
 		}

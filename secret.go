@@ -12,8 +12,9 @@ import (
 
 const maxSecretFile = 64 << 10
 
-// readSecret reads a group's secret from a file that only its owner may read.
-func readSecret(path string) ([]byte, error) {
+// ReadSecret reads a group's secret as Config.SecretFile does, for who joins ranks by fabric/bootstrap: from a regular file
+// that only its owner may use, of 16 bytes to 64 KiB, one trailing newline ignored. Its errors are ErrInvalid.
+func ReadSecret(path string) ([]byte, error) {
 	// Before the open, which would wait for the other end of a pipe.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fabric.Invalidf("SecretFile %s is no regular file", path)

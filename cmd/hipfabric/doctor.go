@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/hipfabric/hipfabric"
 	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/doctor"
 	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/machine"
 	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/ranks"
@@ -117,7 +118,7 @@ func (f *doctorFlags) ends(addresses []string) (e doctor.Ends, hint string, err 
 	}
 	e.Peer, e.Insecure = e.Listen[0], f.insecure
 	if f.secretFile != "" {
-		e.Secret, err = doctor.ReadSecret(f.secretFile)
+		e.Secret, err = hipfabric.ReadSecret(f.secretFile)
 	}
 	return e, hint, err
 }

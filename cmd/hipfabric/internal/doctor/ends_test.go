@@ -6,7 +6,6 @@ import (
 	"context"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -152,27 +151,6 @@ func TestANeighbourIsFoundInTheKernelsTable(t *testing.T) {
 	assert.Equal(t, "silent", neighbour(table, "10.0.1.3"))
 	assert.Empty(t, neighbour(table, "10.0.1.4"))
 	assert.Empty(t, neighbour("10.0.1.4\n", "10.0.1.4"))
-}
-
-func TestASecretIsKeptToItsOwner(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string, mode os.FileMode) string {
-		file := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		require.NoError(t, os.Chmod(file, mode))
-		return file
-	}
-	for _, text := range []string{"0123456789abcdef", "0123456789abcdef\n", "0123456789abcdef\r\n"} {
-		secret, err := ReadSecret(write("good", text, 0o600))
-		require.NoError(t, err)
-		assert.Equal(t, "0123456789abcdef", string(secret))
-	}
-	for want, file := range map[string]string{"chmod 600": write("open", "0123456789abcdef", 0o640), "longer than": write("long", strings.Repeat("x", maxSecret+1), 0o600),
-		"no regular file": dir, "no such file": filepath.Join(dir, "none")} {
-		_, err := ReadSecret(file)
-		assert.ErrorIs(t, err, fabric.ErrInvalid)
-		assert.ErrorContains(t, err, want)
-	}
 }
 
 func TestWhatThePeerSaysIsOnlyText(t *testing.T) {
