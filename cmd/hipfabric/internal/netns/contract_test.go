@@ -5,6 +5,7 @@ package netns
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,27 +18,31 @@ type layout struct {
 	name  string
 	hosts int
 	nets  []Net
+	bad   []weather // of the cable of each net; none: no relay
 }
 
-// layouts differ in one thing each.
+// layouts differ in one thing each. Under the race detector one is enough: the program is the same on all.
 func layouts() []layout {
+	four := layout{name: "four hosts on a switch", hosts: 4, nets: []Net{{V4: true}}}
+	if raceDetector {
+		return []layout{four}
+	}
 	return []layout{
-		{"a cable with MTU 1500", 2, []Net{{V4: true}}},
-		{"a cable with MTU 9000", 2, []Net{{V4: true, MTU: 9000}}},
-		{"four hosts on a switch", 4, []Net{{V4: true}}},
-		{"IPv6 only", 2, []Net{{V6: true}}},
-		{"IPv6 link-local only", 2, []Net{{}}},
-		{"two cables", 2, []Net{{Number: 1, V4: true}, {Number: 2, V4: true}}},
+		four,
+		{name: "a cable with MTU 1500", hosts: 2, nets: []Net{{V4: true}}},
+		{name: "a cable with MTU 9000", hosts: 2, nets: []Net{{V4: true, MTU: 9000}}},
+		{name: "IPv6 only", hosts: 2, nets: []Net{{V6: true}}},
+		{name: "IPv6 link-local only", hosts: 2, nets: []Net{{}}},
+		{name: "two cables", hosts: 2, nets: []Net{{Number: 1, V4: true}, {Number: 2, V4: true}}},
+		unequal(),
 	}
 }
 
-// few have all of that in fewer layouts, for what takes long.
-func few() []layout {
-	return []layout{
-		{"a cable with MTU 1500", 2, []Net{{V4: true}}},
-		{"two cables with MTU 1500 and 9000, IPv6 only", 2, []Net{{Number: 1, V6: true}, {Number: 2, V6: true, MTU: 9000}}},
-		{"four hosts on a switch with MTU 9000", 4, []Net{{V4: true, MTU: 9000}}},
-	}
+// unequal is two cables of which the base is four times slower.
+func unequal() layout {
+	const unit, queue = 1e7, 50 * time.Millisecond // bytes a second
+	return layout{name: "two cables, one four times slower", hosts: 2, nets: []Net{{Number: 1, V4: true}, {Number: 2, V4: true}},
+		bad: []weather{{Rate: unit, Queue: queue}, {Rate: 4 * unit, Queue: queue}}}
 }
 
 // site is hosts that are connected.
@@ -49,13 +54,17 @@ type site struct {
 func (l layout) build(t testing.TB) *site {
 	t.Helper()
 	s := &site{hosts: Hosts(t, l.hosts)}
-	for _, n := range l.nets {
-		if l.hosts == 2 {
+	for i, n := range l.nets {
+		switch {
+		case l.hosts > 2:
+			s.ports = append(s.ports, Switch(s.hosts, n))
+		case len(l.bad) > 0:
+			a, b := relay(t, s.hosts[0], s.hosts[1], n, l.bad[i])
+			s.ports = append(s.ports, []*Port{a, b})
+		default:
 			a, b := Cable(s.hosts[0], s.hosts[1], n)
 			s.ports = append(s.ports, []*Port{a, b})
-			continue
 		}
-		s.ports = append(s.ports, Switch(s.hosts, n))
 	}
 	return s
 }
@@ -72,9 +81,6 @@ func (s *site) reach(rank int) netip.Addr {
 func TestTheContractHoldsBetweenHosts(t *testing.T) {
 	for _, l := range layouts() {
 		t.Run(l.name, func(t *testing.T) {
-			if raceDetector && l.hosts < 4 {
-				t.Skip("under the race detector one layout is enough: the program is the same on all")
-			}
 			t.Parallel()
 			s := l.build(t)
 			f := launch(t, s.hosts, 5)
