@@ -8,8 +8,9 @@ export SOAK_SEED="$1" SOAK_TIME="$2"
 packages=$(grep -rlE --include='*_test.go' --exclude-dir=vendor '^func TestSoak\(' . | xargs -r -n 1 dirname | sort -u)
 [ -n "$packages" ] || { echo "soak: no TestSoak found" >&2; exit 1; }
 echo "soak: SEED=$SOAK_SEED TIME=$SOAK_TIME; repeat it with: make soak SEED=$SOAK_SEED TIME=$SOAK_TIME"
+# One after the other: each wants the machine to itself.
 # shellcheck disable=SC2086 # a list of packages
-go test -count=1 -v -timeout 0 -run '^TestSoak$' $packages || {
+go test -p 1 -count=1 -v -timeout 0 -run '^TestSoak$' $packages || {
     echo "soak: failed with SEED=$SOAK_SEED" >&2
     exit 1
 }
