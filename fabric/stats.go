@@ -39,6 +39,6 @@ type RailStats struct {
 	ReceivedBytes  uint64
 	SentFrames     uint64
 	ReceivedFrames uint64
-	Retransmits    uint64        // segments that were sent again, sampled a few times a second; 0 where the system does not say
-	RoundTrip      time.Duration // smoothed, of the slowest lane; 0 where the system does not say
+	Retransmits    uint64        // segments that were sent again, sampled a few times a second; 0 where the system does not say, or a pair has one lane
+	RoundTrip      time.Duration // smoothed, of the slowest lane; 0 likewise
 }

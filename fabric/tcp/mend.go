@@ -2,10 +2,7 @@ package tcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"sync"
 	"time"
 
@@ -36,29 +33,6 @@ type mender struct {
 	wanted  []dial         // to begin
 	notes   []note         // for the log
 	dark    map[string]bool
-}
-
-type arrival struct {
-	f    *peer
-	l    *lane
-	name fabric.Lane
-	conn *net.TCPConn
-}
-
-type dial struct {
-	f      *peer
-	l      *lane
-	name   fabric.Lane
-	cancel context.CancelFunc
-}
-
-type note struct {
-	level slog.Level
-	text  string
-	f     *peer
-	rail  string
-	why   error
-	looks int // since it was noted
 }
 
 func (t *Transport) newMender(m Mesh) {
@@ -208,135 +182,4 @@ func (t *Transport) examine(f *peer, l *lane, dark map[string]bool) {
 		}
 		other.probe = true // its answer will tell whether only this one is dead
 	}
-}
-
-// adopt takes a lane that was dialled anew into its place.
-func (t *Transport) adopt(a arrival) {
-	l := a.l
-	if l.conn != nil || a.name.Generation <= l.generation || a.f.up == 0 {
-		_ = a.conn.Close()
-		return
-	}
-	l.generation = a.name.Generation
-	if err := t.raise(a.f, l, a.conn); err != nil {
-		l.why = err
-		return
-	}
-	l.announce = 0
-	for _, other := range a.f.lanes {
-		if other != l && other.died >= 0 {
-			l.announce |= 1 << other.index
-		}
-	}
-	t.note(slog.LevelInfo, "rail is back", a.f, l)
-}
-
-// lost notes a dead lane for the log.
-func (t *Transport) lost(f *peer, l *lane) { t.note(slog.LevelWarn, "rail lost", f, l) }
-
-func (t *Transport) note(level slog.Level, text string, f *peer, l *lane) {
-	m := t.mend
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.notes = append(m.notes, note{level: level, text: text, f: f, rail: l.rail.String(), why: l.why})
-}
-
-// ripen lets what was noted be logged after another look, unless the pair has ended by then: a peer that leaves closes
-// every lane. mu is held, by the driver.
-func (m *mender) ripen() {
-	left := m.notes[:0]
-	for _, n := range m.notes {
-		if n.looks++; n.f.up > 0 {
-			left = append(left, n)
-		}
-	}
-	m.notes = left
-}
-
-func (m *mender) log(log *slog.Logger) {
-	m.mu.Lock()
-	var notes, young []note
-	for _, n := range m.notes {
-		if n.looks > 1 {
-			notes = append(notes, n)
-		} else {
-			young = append(young, n)
-		}
-	}
-	m.notes = young
-	m.mu.Unlock()
-	said := map[string]bool{}
-	for _, n := range notes {
-		key := fmt.Sprint(n.text, n.f.rank, n.rail)
-		if said[key] {
-			continue // the rail's other lanes
-		}
-		said[key] = true
-		attrs := []any{"peer", n.f.rank, "rail", n.rail}
-		if n.why != nil {
-			attrs = append(attrs, "err", n.why)
-		}
-		log.Log(context.Background(), n.level, n.text, attrs...)
-	}
-}
-
-// redial begins what is wanted and not under way, and ends what is no longer.
-func (m *mender) redial() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	current := map[*lane]bool{}
-	for _, w := range m.wanted {
-		current[w.l] = true
-		if d, ok := m.dials[w.l]; ok {
-			if d.name == w.name {
-				continue
-			}
-			d.cancel()
-		}
-		ctx, cancel := context.WithCancel(m.life)
-		w.cancel = cancel
-		m.dials[w.l] = w
-		m.wg.Go(func() { m.dialAnew(ctx, w) })
-	}
-	for l, d := range m.dials {
-		if !current[l] {
-			d.cancel()
-			delete(m.dials, l)
-		}
-	}
-}
-
-func (m *mender) dialAnew(ctx context.Context, d dial) {
-	open := m.mesh.Accept
-	if d.f.rank < m.mesh.Rank() {
-		open = m.mesh.Dial
-	}
-	conn, err := open(ctx, d.f.rank, d.name)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case err == nil && ctx.Err() == nil:
-		m.arrived = append(m.arrived, arrival{d.f, d.l, d.name, conn})
-		select {
-		case m.now <- struct{}{}:
-		default:
-		}
-	case err == nil:
-		_ = conn.Close()
-	case ctx.Err() == nil && !errors.Is(err, fabric.ErrPeerFailed) && !errors.Is(err, fabric.ErrUnauthorized):
-		delete(m.dials, d.l) // for the next look to begin again
-		m.notes = append(m.notes, note{level: slog.LevelWarn, text: "rail cannot be dialled anew yet", f: d.f, rail: d.l.rail.String(), why: err})
-	}
-}
-
-// close ends it all, and the connections that nobody took.
-func (m *mender) close() {
-	m.end()
-	m.wg.Wait()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, a := range m.arrived {
-		_ = a.conn.Close()
-	}
-	m.arrived = nil
 }

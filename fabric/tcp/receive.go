@@ -135,7 +135,7 @@ func (p *pending) admitOther(f *peer, l *lane, got *[frame.Size]byte, order uint
 		l.conn.Skip(n)
 		f.ackNow = true // its sender does not know that it is here
 	case n > keepMost && f.up == len(f.lanes):
-		l.held = true // its call will come; meanwhile nothing is owed on this lane
+		l.held = true // until its call comes, or a lane dies and what that one lost may stand behind it
 		l.conn.Pause()
 	case len(f.aside) >= maxEarly || f.asideBytes+n > maxEarlyBytes:
 		l.held = true
