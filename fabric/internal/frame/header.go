@@ -143,8 +143,10 @@ func Peek(b *[Size]byte) (kind Kind, order uint32, step Step, part, payload uint
 	return Kind(b[5] >> bitKind & kindMask), le.Uint32(b[orderAt:]), Step(b[5] >> bitStep & 1), le.Uint32(b[partAt:]), le.Uint32(b[payloadAt:])
 }
 
-// AckOf reads the acknowledgement, SetAck writes it: it is the one field that ranks in the same call do not share.
-func AckOf(b *[Size]byte) uint32       { return binary.LittleEndian.Uint32(b[ackAt:]) }
+// AckOf reads the acknowledgement, the one field that ranks in the same call do not share.
+func AckOf(b *[Size]byte) uint32 { return binary.LittleEndian.Uint32(b[ackAt:]) }
+
+// SetAck writes it.
 func SetAck(b *[Size]byte, ack uint32) { binary.LittleEndian.PutUint32(b[ackAt:], ack) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -33,7 +33,7 @@ func bound(ctx context.Context, until time.Time, conns ...*net.TCPConn) (stop fu
 
 // trips sends small messages one after the other, each once the last was answered, for a time.
 func trips(ctx context.Context, c *net.TCPConn, wait string, d time.Duration) (RoundTrips, error) {
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	defer bound(ctx, time.Now().Add(d+graceTime), c)()
 	read, err := reader(c, wait)
 	if err != nil {
@@ -61,7 +61,7 @@ func trips(ctx context.Context, c *net.TCPConn, wait string, d time.Duration) (R
 
 // echo answers every message until the other end closes.
 func echo(ctx context.Context, c *net.TCPConn, wait string, d time.Duration) error {
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	defer bound(ctx, time.Now().Add(d+2*graceTime), c)()
 	read, err := reader(c, wait)
 	if err != nil {

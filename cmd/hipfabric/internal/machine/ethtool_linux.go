@@ -13,7 +13,7 @@ import (
 func driver(name string) string {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
-		defer unix.Close(fd)
+		defer func() { _ = unix.Close(fd) }()
 		if info, err := unix.IoctlGetEthtoolDrvinfo(fd, name); err == nil {
 			return unix.ByteSliceToString(info.Driver[:])
 		}
@@ -31,7 +31,7 @@ func coalesce(index int) (usecs int, adaptive, ok bool) {
 	if err != nil {
 		return 0, false, false
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	if unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}) != nil ||
 		unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
 		return 0, false, false
