@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,8 +32,8 @@ type joinFlags struct {
 	insecure    bool
 	openTimeout time.Duration
 	timeout     time.Duration
-	eager       int
-	window      int
+	eager       string
+	window      string
 	lanes       string
 	rails       []string
 	buffer      string
@@ -56,8 +58,8 @@ func (f *joinFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.kind, "kind", "tcp", "path to measure: tcp")
 	flags.DurationVar(&f.openTimeout, "open-timeout", 0, "of the meeting of all ranks; 0 is 5m")
 	flags.DurationVar(&f.timeout, "timeout", 0, "of a call without progress; 0 is 30s, negative is none")
-	flags.IntVar(&f.eager, "eager", 0, "bytes up to which a call goes out in one write; 0 is 32768")
-	flags.IntVar(&f.window, "window", 0, "bytes in flight beyond what was received; 0 is a measured default, -1 no bound")
+	flags.StringVar(&f.eager, "eager", "0", "bytes, as 32K, up to which a call goes out in one write; 0 is 32K")
+	flags.StringVar(&f.window, "window", "0", "bytes, as 256K, in flight beyond what was received; 0 is a measured default, -1 no bound")
 	flags.StringVar(&f.lanes, "lanes", "0", "connections a pair of ranks, 1 to 64; 0 is 1 within a host and 4 elsewhere; auto measures 1, 2, 4 and 8 first")
 	flags.StringSliceVar(&f.rails, "rails", nil, "ways to other hosts: interface prefix, =interface, CIDR, ^ before it to exclude; default: every subnet shared")
 	flags.StringVar(&f.buffer, "sockbuf", "auto", "bytes of each socket buffer, as 64K; auto lets the system grow them")
@@ -71,7 +73,8 @@ func (f *joinFlags) config(cmd *cobra.Command) (hipfabric.Config, error) {
 	given := cmd.Flags().Changed
 	cfg, err := hipfabric.FromEnv()
 	switch {
-	case errors.Is(err, launch.ErrNone):
+	case alone():
+		cfg = hipfabric.Config{SecretFile: os.Getenv(launch.SecretFile), StatusSocket: os.Getenv(launch.Status)}
 		if !given("rank") || !given("world") {
 			return cfg, fabric.Invalidf("this process is no rank yet: give -n N to start local ranks, --listen on the first of two hosts, " +
 				"or --rank, --world and --master; or start it with hipfabric run")
@@ -93,10 +96,18 @@ func (f *joinFlags) config(cmd *cobra.Command) (hipfabric.Config, error) {
 	return cfg, f.apply(cmd, &cfg)
 }
 
+// alone says whether the environment names no rank: at most a secret and a status socket, which suit any.
+func alone() bool {
+	_, err := launch.From(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, launch.SecretFile+"=") || strings.HasPrefix(v, launch.Status+"=")
+	}))
+	return errors.Is(err, launch.ErrNone)
+}
+
 // apply puts what does not depend on the rank into cfg and checks all of it.
 func (f *joinFlags) apply(cmd *cobra.Command, cfg *hipfabric.Config) error {
 	cfg.OpenTimeout = f.openTimeout
-	cfg.Insecure, cfg.Timeout, cfg.EagerBytes, cfg.Window, cfg.SpinFor, cfg.Verify = f.insecure, f.timeout, f.eager, f.window, f.spin, f.verify
+	cfg.Insecure, cfg.Timeout, cfg.SpinFor, cfg.Verify = f.insecure, f.timeout, f.spin, f.verify
 	cfg.Rails = f.rails
 	if err := f.sockets(cfg); err != nil {
 		return err
@@ -125,14 +136,25 @@ func (f *joinFlags) sockets(cfg *hipfabric.Config) error {
 	default:
 		cfg.Lanes = n
 	}
-	if f.buffer == "auto" {
-		return nil
+	for _, size := range []struct {
+		flag, text, word string
+		at               int // what the word stands for
+		hint             string
+		set              *int
+	}{
+		{"sockbuf", f.buffer, "auto", 0, "bytes, as 64K, or auto", &cfg.SocketBuffer},
+		{"window", f.window, "-1", -1, "bytes, as 256K, 0 for the default, or -1 for no bound", &cfg.Window},
+		{"eager", f.eager, "0", 0, "bytes, as 32K, or 0 for the default", &cfg.EagerBytes},
+	} {
+		if *size.set = size.at; size.text == size.word {
+			continue
+		}
+		n, err := measure.ParseSize(size.text)
+		if err != nil {
+			return fabric.Invalidf("--%s is %q; %s", size.flag, size.text, size.hint)
+		}
+		*size.set = n
 	}
-	n, err := measure.ParseSize(f.buffer)
-	if err != nil {
-		return fabric.Invalidf("--sockbuf is %q; bytes, as 64K, or auto", f.buffer)
-	}
-	cfg.SocketBuffer = n
 	return nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/ranks"
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/launch"
 )
 
 // bareListen is the value of a --listen without one.
@@ -41,6 +43,9 @@ func (f *perfFlags) hint(cmd *cobra.Command) error {
 	}
 	if world < 2 || world > fabric.MaxWorld {
 		return fabric.Invalidf("--world is %d; to wait for other hosts it must be 2 to %d", world, fabric.MaxWorld)
+	}
+	if f.secretFile == "" {
+		f.secretFile = os.Getenv(launch.SecretFile)
 	}
 	secret, err := f.secretHint(master)
 	if err != nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -60,4 +62,22 @@ func TestAnAddressIsCompletedWithThePort(t *testing.T) {
 		_, err := withPort(in, 7)
 		require.ErrorIs(t, err, fabric.ErrInvalid, in)
 	}
+}
+
+// A secret or a status socket in the environment makes nobody a rank, and suits whoever the flags say this is.
+func TestASecretInTheEnvironmentSuitsTheFlags(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte("0123456789abcdef"), 0o600))
+	socket := filepath.Join(t.TempDir(), "s")
+	t.Setenv("HIPFABRIC_SECRET_FILE", key)
+	t.Setenv("HIPFABRIC_STATUS", socket)
+	f, cmd := &joinFlags{}, &cobra.Command{}
+	f.add(cmd)
+	require.NoError(t, cmd.ParseFlags([]string{"--rank", "1", "--world", "2", "--master", "10.0.1.1:7"}))
+	cfg, err := f.config(cmd)
+	require.NoError(t, err)
+	assert.Equal(t, []any{1, 2, "10.0.1.1:7", key, socket}, []any{cfg.Rank, cfg.World, cfg.Master, cfg.SecretFile, cfg.StatusSocket})
+	t.Setenv("HIPFABRIC_WORLD", "2")
+	_, err = f.config(cmd)
+	assert.ErrorContains(t, err, "HIPFABRIC_RANK", "a rank that is told in part is told wrong")
 }

@@ -110,6 +110,9 @@ func (s *Session) settle(places []place) {
 			continue
 		}
 		s.ways[peer] = s.cfg.ways(places, s.cfg.Rank, peer)
+		if w := &s.ways[peer][0]; len(s.cfg.Rails) > 0 && !w.SameHost && !s.nics.selectors.Allow(w.Interface, w.Local) {
+			s.log.Warn("no way to this rank is left that both ranks' Rails allow; the way to rank 0 is used", "peer", peer, "rail", w.String())
+		}
 		if min(peer, s.cfg.Rank) == 0 {
 			s.paths[peer] = pathsTo(places, s.cfg.Rank, peer, s.ways[peer])
 		}

@@ -106,5 +106,5 @@ func (t *Transport) adopt(a arrival) {
 			l.announce |= 1 << other.index
 		}
 	}
-	t.note(slog.LevelInfo, "rail is back", a.f, l)
+	t.note(slog.LevelWarn, "rail is back", a.f, l)
 }

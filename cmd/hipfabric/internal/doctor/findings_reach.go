@@ -29,7 +29,7 @@ func notReached(r *Report) []Finding {
 		f.Seen = fmt.Sprintf("%s cannot be reached: %s", r.Peer, n.Text)
 		f.Why = "there is no route, nobody has this address on the link, or a firewall rejects with an unreachable message, as firewalld does"
 		f.Mend = []string{"ip route get " + r.host(), "ip -br addr      (both hosts: addresses of one subnet, interfaces UP)"}
-		if n.Neighbour == "answers" {
+		if n.Neighbour == "answers" && !strings.Contains(n.Text, "network is unreachable") { // which this host says by itself
 			f.Why = "the host answers on the link (ARP), so that a firewall rejects the port, as firewalld does"
 			f.Mend = openPort(r)
 		} else if n.Address != "" {
