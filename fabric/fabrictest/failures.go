@@ -77,6 +77,8 @@ func testSilentRank(t *testing.T, open Opener) {
 			if took := time.Since(began); took < shortTimeout {
 				t.Errorf("ended after %v; the Timeout is %v", took, shortTimeout)
 			}
+			// The others' bytes are there: until it hears of the cause, its call is as good as any.
+			awaitCause(subjects[silent])
 			errs[silent] = makeShape(subjects[silent], barrier)
 			cause := expectCause(t, subjects, errs, fabric.ErrTimeout)
 			if cause.Peer != silent {
@@ -89,6 +91,19 @@ func testSilentRank(t *testing.T, open Opener) {
 				}
 			}
 		})
+	}
+}
+
+// awaitCause waits until a rank has heard of its group's cause, or for far longer than that takes.
+func awaitCause(s Subject) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(valuesTimeout); s.Check() == nil; {
+		select {
+		case <-tick.C:
+		case <-late:
+			return
+		}
 	}
 }
 
