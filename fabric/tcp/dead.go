@@ -37,7 +37,7 @@ func (t *Transport) bury(f *peer, l *lane, why error) error {
 		f.sentPart(s, l.sending.part) // its copy goes again, or the peer has it
 	}
 	if e := l.arriving.early; e != nil && l.conn.Placed() {
-		f.asideBytes -= len(e.payload) // it will come again
+		f.asideBytes -= len(e.payload) + frame.Size // it will come again
 	}
 	for i := range f.kept {
 		if f.kept[i].lane == mine {

@@ -160,6 +160,38 @@ func TestWhatADeadLaneLostIsReadPastALaterCall(t *testing.T) {
 	assert.Equal(t, pattern(n), large)
 }
 
+// While a lane is down more than the usual number is put aside: what it lost may stand behind any of it.
+func TestALossIsFoundBehindManyFramesOfALaterCall(t *testing.T) {
+	const parts = maxEarly + 50
+	g, tr, peer := againstLanes(t, 2, Config{})
+	require.NoError(t, peer[1].Close())
+	h, _ := next(t, peer[0])
+	assert.Equal(t, notice(frame.Down, 1, 0, 0), h)
+	chunk, n := minChunkBytes, parts*minChunkBytes
+	if cut, _ := tr.c.cut(n, 2); cut != chunk {
+		chunk, n = cut, parts*cut
+	}
+	small, large, body := make([]byte, 16), make([]byte, n), pattern(chunk)
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for part := range parts {
+			h := sendFrame(2, n)
+			h.Part, h.Payload = uint32(part), uint32(chunk)
+			write(t, peer[0], h, false, body)
+		}
+		write(t, peer[0], sendFrame(1, 16), false, pattern(16))
+		write(t, peer[0], notice(frame.Ack, 0, 0, 0), false, nil)
+	}()
+	require.NoError(t, g.Recv(small, 1))
+	assert.Equal(t, pattern(16), small)
+	require.NoError(t, g.Recv(large, 1))
+	for part := range parts {
+		require.True(t, bytes.Equal(body, large[part*chunk:][:chunk]), "part %d", part)
+	}
+	<-sent
+}
+
 // A part that comes a second time, behind a death, does not touch what the caller has by then.
 func TestWhatComesTwiceIsDropped(t *testing.T) {
 	g, _, peer := againstLanes(t, 2, Config{})

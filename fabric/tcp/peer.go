@@ -17,7 +17,8 @@ const (
 	maxKeptBytes = 1 << 20
 	// ackEvery is after how many calls a receiver that sends nothing acknowledges them.
 	ackEvery = 16
-	// maxEarly and maxEarlyBytes bound the frames put aside; a peer that keeps its own bounds never reaches the first.
+	// maxEarly bounds the frames put aside while all lanes live, which a peer that keeps its own bounds never reaches, and
+	// maxEarlyBytes, headers counted, those put aside in all.
 	maxEarly      = 2 * maxKept
 	maxEarlyBytes = 256 << 20
 )

@@ -134,15 +134,12 @@ func (p *pending) admitOther(f *peer, l *lane, got *[frame.Size]byte, order uint
 	case ahead <= 0:
 		l.conn.Skip(n)
 		f.ackNow = true // its sender does not know that it is here
-	case n > keepMost && f.up == len(f.lanes):
+	case f.up == len(f.lanes) && (n > keepMost || len(f.aside) >= maxEarly), f.asideBytes+n+frame.Size > maxEarlyBytes:
 		l.held = true // until its call comes, or a lane dies and what that one lost may stand behind it
-		l.conn.Pause()
-	case len(f.aside) >= maxEarly || f.asideBytes+n > maxEarlyBytes:
-		l.held = true
 		l.conn.Pause()
 	default:
 		l.arriving.early = &early{header: *got, payload: make([]byte, n)}
-		f.asideBytes += n
+		f.asideBytes += n + frame.Size
 		l.conn.Place(l.arriving.early.payload)
 	}
 	return nil
@@ -206,7 +203,7 @@ func (p *pending) recall(f *peer) error {
 				p.came(f, s, int(part))
 			}
 		}
-		f.asideBytes -= len(e.payload)
+		f.asideBytes -= len(e.payload) + frame.Size
 	}
 	clear(f.aside[len(left):])
 	f.aside = left
