@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hipfabric/hipfabric"
+	"github.com/hipfabric/hipfabric/fabric"
 )
 
 // TestSoak breaks the cables between two hosts in ways that a seed draws, for SOAK_TIME (a few seconds without), while
@@ -59,6 +60,28 @@ func (k *soak) open() {
 	ranks, err := k.workers.open(c, k.site.reach)
 	require.NoError(k.t, err)
 	k.calls = run(k.t, ranks, k.source.Uint64(), 1<<20)
+}
+
+// whole goes on until every rail carries both ways on both ranks: a rail that was just plugged in is none that is left.
+func (r *running) whole() {
+	r.t.Helper()
+	for rank := range r.ranks {
+		before := r.rails(rank)
+		late := time.Now().Add(patience)
+		for !carried(before, r.rails(rank)) {
+			require.True(r.t, time.Now().Before(late), "rank %d: not every rail carries again in %v: before %+v, now %+v\n%s", rank, patience, before, r.rails(rank), r.logs())
+			r.advance(1)
+		}
+	}
+}
+
+func carried(before, now []fabric.RailStats) bool {
+	for i, r := range now {
+		if r.Lanes == 0 || r.SentBytes == before[i].SentBytes || r.ReceivedBytes == before[i].ReceivedBytes {
+			return false
+		}
+	}
+	return true
 }
 
 // pause is up to most, so that the next thing happens at any point of a call.
@@ -115,6 +138,7 @@ func (k *soak) step() {
 		k.all()
 	}
 	k.calls.advance(3)
+	k.calls.whole()
 }
 
 // all pulls every cable at once, holds both ranks to their verdicts, mends all and opens anew.
