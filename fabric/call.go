@@ -17,6 +17,12 @@ type Call struct {
 	RowBytes  int   // AllGatherRows: bytes of a row
 	Lengths   []int // AllGatherV: bytes of each rank's block; AllToAllV: bytes from each rank
 	InLengths []int // AllToAllV: bytes to each rank
+
+	Device OnDevice // StreamCollective: the buffers, instead of In and Out
+	// Whole is the bytes of the call that this is a part of, as ranks compare them, where a path moves one in parts; 0: it
+	// is whole. Every rank cuts alike.
+	Whole    int
+	Part     uint32 // of Whole, from 0
 	Numbered        // what the Collective adds
 }
 

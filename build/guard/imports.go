@@ -23,7 +23,7 @@ func imports(f *file) func(func(*ast.ImportSpec, string) bool) {
 func cgoPlaces(t *tree) ([]finding, error) {
 	var found []finding
 	for f := range t.code {
-		if within(f.dir, "csrc") || f.dir == "hipgo/internal/driver" || f.dir == "verbs/internal/driver" {
+		if within(f.dir, "csrc") || within(f.dir, "hipgo/internal/driver") || within(f.dir, "verbs/internal/driver") {
 			continue
 		}
 		for spec, name := range imports(f) {

@@ -1,0 +1,39 @@
+package stage
+
+// Driver is what this package needs of a device; hipgo.Seam satisfies it. Addresses and handles are raw. Every method
+// leaves the calling thread's current device as it was, and is safe from any goroutine.
+type Driver interface {
+	// String names the device, its PCI id, the HIP version and the library: for every refusal.
+	String() string
+	// Integrated says that CPU and device share their memory: the CPU may read registered memory in place.
+	Integrated() bool
+	// AllocHost gives zeroed, pinned, mapped, coherent memory and its address for the device. Not while a stream captures.
+	AllocHost(bytes int) (mem []byte, device uintptr, err error)
+	FreeHost(mem []byte) error
+	// Inspect fails, saying what p is, unless [p, p+bytes) lies in one live allocation that this device can reach. host
+	// tells pinned host memory from device memory.
+	Inspect(p uintptr, bytes int) (host bool, err error)
+	// OpenStream gives a non-blocking stream and an event for it; private where the stream has a hardware queue of its own,
+	// so that streams parked on a wait cannot hold it up.
+	OpenStream() (stream, event uintptr, private bool, err error)
+	CloseStream(stream, event uintptr) error
+	// Copy queues a copy in any direction.
+	Copy(stream, dst, src uintptr, bytes int) error
+	Record(stream, event uintptr) error
+	// Query says whether the device has reached the event's last Record.
+	Query(event uintptr) (bool, error)
+	// WriteWait queues a write of r at ready, then a wait until the word at done, as an unsigned number, is at least d.
+	WriteWait(stream, ready uintptr, r uint64, done uintptr, d uint64) error
+	Capturing(stream uintptr) (bool, error)
+}
+
+// Kernels is what the kernels gate needs beyond Driver; hipgo.Seam satisfies it.
+type Kernels interface {
+	// Load loads a code object, or a bundle of them, and finds its functions. The image is copied.
+	Load(image []byte, names ...string) (module uintptr, functions []uintptr, err error)
+	Unload(module uintptr) error
+	// Launch queues a kernel that takes one struct by value. args is copied.
+	Launch(stream, function uintptr, blocks, threads int, args []byte) error
+	AllocDevice(bytes int) (uintptr, error) // zeroed. Not while a stream captures
+	FreeDevice(p uintptr) error
+}

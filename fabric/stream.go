@@ -1,0 +1,57 @@
+package fabric
+
+import "context"
+
+// DevPtr is an address in device memory, or of host memory as the device sees it, from any HIP binding.
+type DevPtr uintptr
+
+// Stream is a raw hipStream_t, from any HIP binding.
+type Stream uintptr
+
+// OnDevice are the buffers of a call on device memory, where In, Out and Lengths are those of one on host memory.
+type OnDevice struct {
+	In, Out  DevPtr
+	InBytes  int
+	OutBytes int
+	// Lengths is an int32[world] of bytes in device memory, the same on every rank: AllGatherVDevice. 0 elsewhere.
+	Lengths DevPtr
+}
+
+// StreamTransport is what a device path implements: it queues a checked call on a stream. fabric/stage is one. Its errors
+// are a *Cause, or of call scope: ErrInvalid, ErrUnsupported, ErrCapture, each before anything was queued.
+type StreamTransport interface {
+	Kind() string // "staged"
+	Rank() int
+	World() int
+	// Queue queues the call on s and returns: in order with what the engine has queued there. The call is copied; its
+	// device buffers belong to it until the stream has passed it. It waits while as many calls are under way as the path
+	// can hold, bounded by the group's Timeout without progress. One goroutine at a time.
+	Queue(s Stream, c *Call) error
+	// Capture prepares for an engine's own capture of s, before that begins.
+	Capture(s Stream) (PlanTransport, error)
+	// Sync returns once s has passed everything queued so far: nil; or the group's *Cause; or ctx's error, which leaves
+	// the group alone.
+	Sync(ctx context.Context, s Stream) error
+	Alloc(n int) (DeviceMemory, error) // memory this path moves with the fewest copies
+	Ordered() bool
+	Waiting() uint64    // as Transport
+	Progress() Progress // as Collective
+	Records() []Record  // as Collective: a call appears once its stream has reached it
+	Abort(cause error)
+	Close() error
+	Stats() Stats
+}
+
+// PlanTransport is a path's part in a captured graph.
+type PlanTransport interface {
+	End() error     // the capture has ended: no further call joins
+	Release() error // no replay comes any more: a later one poisons the group by name
+}
+
+// DeviceMemory is what a stream path's Alloc gives: worth until Close.
+type DeviceMemory interface {
+	Device() DevPtr
+	Len() int
+	Bytes() []byte // the same memory for the CPU; nil where it cannot touch it
+	Close() error
+}
