@@ -17,6 +17,7 @@ const (
 	DefaultVerdictBusy = time.Second
 	DefaultVerdictIdle = 5 * time.Second
 	DefaultEagerBytes  = 32 << 10
+	DefaultPartBytes   = 512 << 10
 )
 
 // NoTimeout, as Config.Timeout, lets a call wait for ever; the heartbeat and Abort still end it.
@@ -64,6 +65,7 @@ type Config struct {
 	Paths        []string      // which may be used, in order of wish; default: all there are, best first. "tcp" (same)
 	EagerBytes   int           // calls up to this go out in one write with their header; 0 is 32 KiB, else 1 to 16 MiB (same)
 	Window       int           // bytes in flight beyond what was received, while both directions move; 0 is a measured default, -1 is no bound, else 4 KiB to 1 GiB (same)
+	PartBytes    int           // a call on device memory moves in parts of at most this many bytes; 0 is 512 KiB, else a multiple of 16, 16 to 64 MiB (same)
 	SocketBuffer int           // bytes of each socket buffer; 0 lets the system grow them, else 4 KiB to 1 GiB
 	SpinFor      time.Duration // how long a wait spins before it parks; 0 is a measured default, lowered when cores are short; at most 1 s
 	Verify       bool          // CRC32C of every payload (same)
@@ -100,6 +102,9 @@ func (c Config) withDefaults() Config {
 	or(&c.VerdictIdle, max(DefaultVerdictIdle, c.VerdictBusy))
 	if c.EagerBytes == 0 {
 		c.EagerBytes = DefaultEagerBytes
+	}
+	if c.PartBytes == 0 {
+		c.PartBytes = DefaultPartBytes
 	}
 	if len(c.Paths) == 0 {
 		c.Paths = pathNames()

@@ -88,6 +88,8 @@ func TestSettingsAtTheirBoundsAreTaken(t *testing.T) {
 		"heartbeat off":            {World: 1, Heartbeat: -1},
 		"slow verdict":             {World: 1, VerdictBusy: time.Minute},
 		"no window":                {World: 1, Window: -1},
+		"smallest parts":           {World: 1, PartBytes: 16},
+		"largest parts":            {World: 1, PartBytes: 64 << 20},
 		"longest secret name":      {World: 1, Name: strings.Repeat("x", 64), Secret: make([]byte, 16)},
 	} {
 		assert.NoError(t, cfg.Validate(), name)

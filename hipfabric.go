@@ -18,10 +18,10 @@ import (
 // another secret, ErrMismatch for other settings or versions, ErrTimeout, ErrPeerFailed. After an error nothing of the
 // group is left open.
 func Open(ctx context.Context, cfg Config) (*Group, error) {
-	if err := cfg.Validate(); err != nil {
+	c := cfg.withDefaults()
+	if err := c.validateAlone(); err != nil {
 		return nil, openError(&cfg, err)
 	}
-	c := cfg.withDefaults()
 	if c.SecretFile != "" {
 		secret, err := ReadSecret(c.SecretFile)
 		if err != nil {
@@ -60,7 +60,10 @@ func join(ctx context.Context, c Config, status *statusServer, open opener) (*Gr
 	if err != nil {
 		return nil, err
 	}
-	g, err := build(ctx, c, session, status, open)
+	var g *Group
+	if err = parts(&c); err == nil {
+		g, err = build(ctx, c, session, status, open)
+	}
 	if err != nil {
 		_ = session.Close(ctx) // err is why; what the goodbye says adds nothing
 		return nil, err
@@ -90,6 +93,7 @@ func settings(c *Config) []bootstrap.Setting {
 		{Name: "Paths", Value: strings.Join(c.Paths, ",")},
 		{Name: "EagerBytes", Value: strconv.Itoa(c.EagerBytes)},
 		{Name: "Window", Value: strconv.Itoa(c.Window)},
+		{Name: "PartBytes", Value: strconv.Itoa(c.PartBytes)},
 		{Name: "Verify", Value: strconv.FormatBool(c.Verify)},
 		{Name: "LanesAuto", Value: strconv.FormatBool(c.Lanes == LanesAuto)},
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +41,8 @@ func TestASettingThatDiffersIsAMismatchOnEveryRank(t *testing.T) {
 		"VerdictIdle": {func(c *Config) { c.VerdictIdle = 7 * time.Second }, "7s", "5s"},
 		"EagerBytes":  {func(c *Config) { c.EagerBytes = 4096 }, "4096", "32768"},
 		"Window":      {func(c *Config) { c.Window = 8192 }, "8192", "0"},
+		"PartBytes":   {func(c *Config) { c.PartBytes = 1 << 20 }, "1048576", "524288"},
+		"a bad part":  {func(c *Config) { c.PartBytes = 100 }, "PartBytes", "524288"},
 		"Verify":      {func(c *Config) { c.Verify = true }, "true", "false"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,13 +54,25 @@ func TestASettingThatDiffersIsAMismatchOnEveryRank(t *testing.T) {
 				}))
 				for r, err := range errs {
 					assertOpenError(t, r, err, fabric.ErrMismatch)
-					for _, want := range []string{name, c.mine, c.good} {
+					for _, want := range []string{strings.TrimPrefix(name, "a bad part"), c.mine, c.good} {
 						assert.ErrorContains(t, err, want, "rank %d, odd %d", r, odd)
 					}
 				}
 			}
 		})
 	}
+}
+
+func TestABadPartSizeIsRefusedByEveryRankAtOnce(t *testing.T) {
+	for _, bad := range []int{-16, 8, 100, 64<<20 + 16} {
+		_, errs := openAll(t.Context(), configs(t, 2, func(c *Config) { c.PartBytes = bad }))
+		for r, err := range errs {
+			assertOpenError(t, r, err, fabric.ErrInvalid)
+			assert.ErrorContains(t, err, fmt.Sprintf("PartBytes is %d; a multiple of 16, 16 to 67108864", bad))
+		}
+	}
+	c := Config{World: 1, PartBytes: 8}
+	assert.ErrorIs(t, c.Validate(), fabric.ErrInvalid)
 }
 
 func TestAnotherWorldIsAMismatch(t *testing.T) {

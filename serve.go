@@ -28,10 +28,11 @@ const (
 // error when ctx ends; and Open's error when to try again cannot help: ErrInvalid, ErrUnsupported, ErrUnauthorized,
 // ErrMismatch, but for a port that is taken. Everything else is logged at Warn and tried again.
 func Serve(ctx context.Context, cfg Config, fn func(context.Context, *Group) error) error {
-	if err := cfg.Validate(); err != nil {
+	c := cfg.withDefaults()
+	if err := c.validateAlone(); err != nil {
 		return openError(&cfg, err)
 	}
-	log := cfg.withDefaults().Logger
+	log := c.Logger
 	wait := serveFirstWait
 	for {
 		began := time.Now()

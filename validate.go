@@ -19,6 +19,7 @@ const (
 	minWindow, maxWindow       = 4 << 10, 1 << 30
 	maxName                    = 64
 	minSecret                  = 16
+	partGrain, maxPart         = 16, 64 << 20
 	maxSocketPath              = 90 // what sockaddr_un holds on every system, less the suffix of its temporary name
 )
 
@@ -26,10 +27,26 @@ const (
 // what to do. It reads no file and resolves no name; Open calls it.
 func (c *Config) Validate() error {
 	v := c.withDefaults()
+	if err := v.validateAlone(); err != nil {
+		return err
+	}
+	return parts(&v)
+}
+
+// validateAlone checks what this rank can refuse by itself; c is complete.
+func (c *Config) validateAlone() error {
 	for _, check := range []func(*Config) error{naming, secrets, times, tuning, membership, place} {
-		if err := check(&v); err != nil {
+		if err := check(c); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// parts is checked once the ranks have compared it: the others would wait for a rank that refused it alone.
+func parts(c *Config) error {
+	if c.PartBytes < partGrain || c.PartBytes > maxPart || c.PartBytes%partGrain != 0 {
+		return fabric.Invalidf("PartBytes is %d; a multiple of %d, %d to %d, is needed, or 0 for %d", c.PartBytes, partGrain, partGrain, maxPart, DefaultPartBytes)
 	}
 	return nil
 }
