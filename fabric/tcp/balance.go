@@ -2,13 +2,18 @@ package tcp
 
 import "time"
 
-// paceFor is how long what was seen of the lanes' pace holds.
-const paceFor = time.Millisecond
+const (
+	// paceFor is how long what was seen of the lanes' pace holds.
+	paceFor = time.Millisecond
+	// paceAgain is how long a lane leaves parts to the others before it takes one, as a sample: its network may have mended.
+	paceAgain = 500 * time.Millisecond
+)
 
 // pace is how fast a lane's network takes bytes, and how many it has yet to.
 type pace struct {
 	rate  float64 // bytes a second; 0 is not known
 	queue float64 // bytes
+	stuck bool    // what was sent again is not answered
 }
 
 // leaves says whether a lane should leave the next part, of n bytes, to the others, because they will have sent all that
@@ -17,17 +22,19 @@ func (f *peer) leaves(l *lane, n int) bool {
 	if f.up < 2 {
 		return false
 	}
-	if now := time.Now(); now.Sub(f.pacedAt) > paceFor {
+	now := time.Now()
+	if now.Sub(f.pacedAt) > paceFor {
 		f.pacedAt = now
 		for _, o := range f.lanes {
 			if o.conn != nil {
 				h := o.conn.Health()
-				o.pace = pace{float64(h.Rate), float64(h.Queued)}
+				o.pace = pace{float64(h.Rate), float64(h.Queued), h.Unanswered > 0}
 			}
 		}
 	}
-	leave := leavesPart(l, f.lanes, n, f.toSend-f.begun)
+	leave := leavesPart(l, f.lanes, n, f.toSend-f.begun) && (l.pace.stuck || now.Sub(l.took) < paceAgain)
 	if !leave {
+		l.took = now
 		l.pace.queue += float64(n)
 	}
 	return leave

@@ -268,7 +268,7 @@ func (t *Transport) raise(f *peer, l *lane, s *net.TCPConn) error {
 	if err != nil {
 		return err
 	}
-	l.conn, l.why, l.held = conn, nil, false
+	l.conn, l.why, l.held, l.raised = conn, nil, false, time.Now()
 	l.rail.opened(conn)
 	f.window = window(t.c.Window, l.rail.SameHost)
 	f.up++

@@ -1,6 +1,8 @@
 package tcp
 
 import (
+	"time"
+
 	"github.com/hipfabric/hipfabric/fabric/internal/frame"
 	"github.com/hipfabric/hipfabric/fabric/internal/link"
 )
@@ -17,9 +19,11 @@ type lane struct {
 	sending  sending
 	arriving arriving
 	pace     pace
-	probe    bool   // something must go out, so that its answer tells whether the lane lives
-	held     bool   // its next frame is of a call that this rank has not begun
-	announce uint64 // dead lanes, a bit each, that must be named on this lane before anything else goes out
+	took     time.Time // a part, instead of leaving it to the others
+	raised   time.Time // its connection
+	probe    bool      // something must go out, so that its answer tells whether the lane lives
+	held     bool      // its next frame is of a call that this rank has not begun
+	announce uint64    // dead lanes, a bit each, that must be named on this lane before anything else goes out
 }
 
 // sending is what the frame that a lane sends is of.

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -264,9 +266,39 @@ func TestAFlappingRailSpoilsNothing(t *testing.T) {
 	require.NoError(t, errors.Join(ranks[0].Close(), ranks[1].Close()))
 }
 
-// flapping has a second rail whose interface there is not.
+// flapping has a second rail on which connections do not live long.
 type flapping struct{ *localMesh }
 
 func (flapping) Rails(int) []fabric.Rail {
-	return []fabric.Rail{{Interface: loopbackName}, {Index: 1, Interface: "absent"}}
+	return []fabric.Rail{{Interface: loopbackName}, {Index: 1, Interface: loopbackName}}
+}
+
+func (m flapping) Dial(ctx context.Context, peer int, lane fabric.Lane) (*net.TCPConn, error) {
+	far, err := m.localMesh.Dial(ctx, peer, lane)
+	if err != nil || lane.Rail != 1 {
+		return far, err
+	}
+	between, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer between.Close()
+	near, err := net.Dial("tcp", between.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	middle, err := between.Accept()
+	if err != nil {
+		return nil, err
+	}
+	cut := func() {
+		for _, c := range []net.Conn{middle, far} {
+			_ = c.(*net.TCPConn).SetLinger(0)
+			_ = c.Close()
+		}
+	}
+	time.AfterFunc(time.Duration(50+100*lane.Index)*time.Millisecond, cut)
+	go func() { _, _ = io.Copy(middle, far) }()
+	go func() { _, _ = io.Copy(far, middle) }()
+	return near.(*net.TCPConn), nil
 }

@@ -17,6 +17,8 @@ const (
 	givenUpAfter   = time.Second
 	givenUpRetries = 3
 	maxGeneration  = 1<<16 - 1
+	// carrierLag is how late a system may tell that a carrier is back: until then a connection knows better.
+	carrierLag = 1500 * time.Millisecond
 )
 
 // mender looks after lanes: it finds dead ones, also when no call is in flight, and has them dialled anew.
@@ -163,7 +165,7 @@ func (t *Transport) examine(f *peer, l *lane, dark map[string]bool) {
 	switch {
 	case f.up < 2:
 		return
-	case dark[l.rail.Interface]:
+	case dark[l.rail.Interface] && (!h.Known || h.Silent >= mendEvery && time.Since(l.raised) >= carrierLag):
 		why = fmt.Errorf("%s has no carrier", l.rail.Interface)
 	case h.Unanswered >= givenUpRetries && h.Silent >= givenUpAfter:
 		why = fmt.Errorf("no answer for %v", h.Silent)

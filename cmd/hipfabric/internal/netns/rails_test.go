@@ -181,3 +181,23 @@ func TestCrossedCablesAreNamed(t *testing.T) {
 	r.carries(s.ports[0][0])
 	r.stop()
 }
+
+func TestAFlappingRailIsDialledAnewOnceACut(t *testing.T) {
+	s := twoCables().build(t)
+	r := run(t, s.group(t, hipfabric.Config{Lanes: 4}), 1, most)
+	flapping := s.ports[0][1]
+	const cuts = 5
+	for range cuts {
+		flapping.Pull()
+		r.advance(1)
+		<-time.After(400 * time.Millisecond)
+		flapping.Plug()
+		r.until("the rail is back", func(rails []fabric.RailStats) bool { return rails[0].Lanes > 0 })
+	}
+	for rank := range 2 {
+		rail := r.rails(rank)[0]
+		t.Logf("RESULT: rank %d: %d connections lost in %d cuts", rank, rail.Lost, cuts)
+		assert.LessOrEqual(t, rail.Lost, uint64(4*cuts), "2 connections, and once more each: %+v", rail)
+	}
+	r.stop()
+}
