@@ -18,15 +18,17 @@ var (
 	ErrAborted      error = &sentinel{text: "aborted"}
 	ErrUnauthorized error = &sentinel{text: "unauthorized"}
 	ErrClosed       error = &sentinel{text: "closed", is: os.ErrClosed}
+	ErrDevice       error = &sentinel{text: "device failed"}
+	ErrCapture      error = &sentinel{text: "capture", is: ErrUnsupported}
 )
 
 type sentinel struct {
 	text string
-	is   error // the standard library's own
+	is   error // what it is as well: the standard library's own, or a wider one of ours
 }
 
 func (s *sentinel) Error() string        { return s.text }
-func (s *sentinel) Is(target error) bool { return s.is != nil && target == s.is }
+func (s *sentinel) Is(target error) bool { return s.is != nil && errors.Is(s.is, target) }
 
 // Scope is the largest thing that is broken after an error.
 type Scope uint8
@@ -34,13 +36,19 @@ type Scope uint8
 const (
 	ScopeCall  Scope = iota + 1 // nothing moved: go on
 	ScopeGroup                  // every later call returns the same cause: close and reopen
+	// ScopeDevice is as ScopeGroup, and the buffers of calls may still be written until the device has synchronised.
+	ScopeDevice
 )
 
 func (s Scope) String() string {
-	if s == ScopeCall {
+	switch s {
+	case ScopeCall:
 		return "call"
+	case ScopeDevice:
+		return "device"
+	default:
+		return "group"
 	}
-	return "group"
 }
 
 // Cause is why a group ended. Kind, Peer, From and Text are the same on every rank.
@@ -121,6 +129,9 @@ func (e *OpError) Error() string {
 		fmt.Fprintf(&b, " in group %q", e.Group)
 	}
 	b.WriteString(": " + e.Err.Error())
+	if e.Scope() == ScopeDevice {
+		b.WriteString("; buffers of this group's calls may still be written until the device has synchronised")
+	}
 	if e.Local != nil {
 		fmt.Fprintf(&b, " (this rank saw: %v)", e.Local)
 	}
@@ -147,6 +158,9 @@ func (e *OpError) Scope() Scope {
 		if errors.Is(e.kind(), call) {
 			return ScopeCall
 		}
+	}
+	if errors.Is(e.kind(), ErrDevice) {
+		return ScopeDevice
 	}
 	return ScopeGroup
 }

@@ -16,6 +16,22 @@ func Bytes[T Number](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
+// Words views bytes as 64-bit words in the machine's order: for memory that a device reads and writes too, whose words
+// are loaded and stored by sync/atomic on &words[i]. Both share memory, and the view is worth as long as b is: of memory
+// that is not Go's, until it is freed. ErrInvalid unless b begins at a multiple of 8 and is as long as one; no bytes are
+// no words.
+func Words(b []byte) ([]uint64, error) {
+	switch {
+	case len(b)%8 != 0:
+		return nil, Invalidf("%d bytes are no whole number of 64-bit words: a multiple of 8 is needed", len(b))
+	case len(b) == 0:
+		return nil, nil
+	case start(b)%8 != 0:
+		return nil, Invalidf("bytes at %#x are no 64-bit words: an address that is a multiple of 8 is needed", start(b))
+	}
+	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8), nil
+}
+
 // Memory is what Alloc gives: bytes that a path moves in place. The slice is worth until Close.
 type Memory interface {
 	Bytes() []byte

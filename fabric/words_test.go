@@ -5,10 +5,12 @@ import (
 	"io"
 	"math"
 	"os"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestErrorTexts(t *testing.T) {
@@ -38,18 +40,28 @@ func TestSentinelsAreTheStandardLibrarysToo(t *testing.T) {
 		assert.ErrorIs(t, &fabric.OpError{Err: ours}, theirs)
 	}
 	assert.NotErrorIs(t, fabric.ErrAborted, os.ErrClosed)
+	for _, wider := range []error{fabric.ErrUnsupported, errors.ErrUnsupported} {
+		assert.ErrorIs(t, fabric.ErrCapture, wider)
+		assert.ErrorIs(t, &fabric.OpError{Err: &fabric.Cause{Kind: fabric.ErrCapture}}, wider)
+	}
+	assert.NotErrorIs(t, fabric.ErrUnsupported, fabric.ErrCapture)
+	assert.NotErrorIs(t, fabric.ErrDevice, errors.ErrUnsupported)
 	assert.ErrorIs(t, fabric.Unsupportedf("x"), errors.ErrUnsupported)
 }
 
 func TestScopeSaysWhetherToGoOn(t *testing.T) {
-	for _, kind := range []error{fabric.ErrInvalid, fabric.ErrUnsupported, fabric.ErrClosed} {
+	for _, kind := range []error{fabric.ErrInvalid, fabric.ErrUnsupported, fabric.ErrCapture, fabric.ErrClosed} {
 		assert.Equal(t, "call", (&fabric.OpError{Err: kind}).Scope().String())
 	}
 	for _, kind := range []error{fabric.ErrMismatch, fabric.ErrDesync, fabric.ErrPeerFailed, fabric.ErrTimeout, fabric.ErrAborted} {
 		e := &fabric.OpError{Err: &fabric.Cause{Kind: kind}}
 		assert.Equal(t, "group", e.Scope().String())
 		assert.Equal(t, kind == fabric.ErrTimeout, e.Timeout())
+		assert.NotContains(t, e.Error(), "may still be written")
 	}
+	device := &fabric.OpError{Op: "wait", Err: &fabric.Cause{Kind: fabric.ErrDevice, Text: "hipMemcpyAsync: 700"}}
+	assert.Equal(t, "device", device.Scope().String())
+	assert.ErrorContains(t, device, "hipMemcpyAsync: 700; buffers of this group's calls may still be written until the device has synchronised")
 }
 
 func TestCauseOfFindsOrMakesACause(t *testing.T) {
@@ -113,4 +125,24 @@ func TestBytesViewsNumbers(t *testing.T) {
 	assert.Len(t, fabric.Bytes([]float64{math.Pi}), 8)
 	assert.Nil(t, fabric.Bytes([]int32{}))
 	assert.Nil(t, fabric.Bytes[uint8](nil))
+}
+
+func TestWordsViewsBytesThatAreWords(t *testing.T) {
+	b := fabric.Bytes([]uint64{1, 2, 3})
+	w, err := fabric.Words(b[8:])
+	require.NoError(t, err)
+	assert.Equal(t, []uint64{2, 3}, w)
+	atomic.StoreUint64(&w[1], 7)
+	assert.EqualValues(t, 7, b[16], "one memory")
+	for _, none := range [][]byte{nil, b[3:3]} {
+		w, err = fabric.Words(none)
+		assert.NoError(t, err)
+		assert.Empty(t, w)
+	}
+	_, err = fabric.Words(b[:12])
+	require.ErrorIs(t, err, fabric.ErrInvalid)
+	assert.ErrorContains(t, err, "12 bytes")
+	_, err = fabric.Words(b[4:20])
+	require.ErrorIs(t, err, fabric.ErrInvalid)
+	assert.ErrorContains(t, err, "an address that is a multiple of 8 is needed")
 }

@@ -257,12 +257,19 @@ func decodePlaces(b []byte) ([]place, error) {
 
 // kinds are the sentinels as they travel: a value is an index here, and never changes.
 var kinds = [...]error{1: fabric.ErrInvalid, 2: fabric.ErrUnsupported, 3: fabric.ErrMismatch, 4: fabric.ErrDesync,
-	5: fabric.ErrPeerFailed, 6: fabric.ErrTimeout, 7: fabric.ErrAborted, 8: fabric.ErrUnauthorized, 9: fabric.ErrClosed}
+	5: fabric.ErrPeerFailed, 6: fabric.ErrTimeout, 7: fabric.ErrAborted, 8: fabric.ErrUnauthorized, 9: fabric.ErrClosed,
+	10: fabric.ErrDevice, 11: fabric.ErrCapture}
 
-const kindAborted = 7
+const (
+	kindAborted = 7
+	kindCapture = 11
+)
 
 // kindOf gives err's kind; one that none of the sentinels is in counts as an abort.
 func kindOf(err error) uint8 {
+	if errors.Is(err, kinds[kindCapture]) {
+		return kindCapture // it is an ErrUnsupported too
+	}
 	for k := 1; k < len(kinds); k++ {
 		if errors.Is(err, kinds[k]) {
 			return uint8(k)

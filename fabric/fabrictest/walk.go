@@ -50,7 +50,7 @@ func WalkError(err error) error {
 		if named && cause.Peer < 0 {
 			wrong = append(wrong, "the cause names no peer")
 		}
-	} else if op.Scope() == fabric.ScopeGroup {
+	} else if op.Scope() != fabric.ScopeCall {
 		wrong = append(wrong, "an error of group scope without a *fabric.Cause")
 	}
 	if len(wrong) == 0 {
@@ -63,7 +63,8 @@ func WalkError(err error) error {
 func inner(what string, err error) (wrong []string) {
 	kinds := 0
 	for _, kind := range []error{fabric.ErrInvalid, fabric.ErrUnsupported, fabric.ErrMismatch, fabric.ErrDesync, fabric.ErrPeerFailed,
-		fabric.ErrTimeout, fabric.ErrAborted, fabric.ErrUnauthorized, fabric.ErrClosed} {
+		fabric.ErrTimeout, fabric.ErrAborted, fabric.ErrUnauthorized, fabric.ErrClosed,
+		fabric.ErrDevice} {
 		if errors.Is(err, kind) {
 			kinds++
 		}
