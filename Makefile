@@ -21,7 +21,7 @@ setup: ## check for what the tests need; SETUP=1 installs it
 .PHONY: build
 build: ## build bin/hipfabric and the examples
 	@build/setup.sh demo
-	CGO_ENABLED=0 $(GO) build -o bin/ ./cmd/... ./examples/...
+	$(GO) build -o bin/ ./cmd/... ./examples/...
 
 .PHONY: demo
 demo: build ## two processes over loopback: every operation checked, a latency table, one PASS line

@@ -66,7 +66,7 @@ machine() {
 
 required() {
     case "$purpose" in
-    demo) ;;
+    demo) ! have gcc || compiles || lacks libc6-dev glibc-devel glibc ;; # Go takes a gcc that is there
     test)
         have git || lacks git git git
         compiles || lacks "gcc libc6-dev" "gcc glibc-devel" "gcc glibc" # the race detector is cgo
@@ -84,9 +84,21 @@ required() {
     esac
 }
 
-# Without these some tests skip and say so; nobody's machine gets an ssh server unasked.
+# Without these parts are absent, or some tests skip, and say so; nobody's machine gets an ssh server unasked.
 wanted() {
+    case "$purpose" in
+    demo) compiles || lacks "gcc libc6-dev" "gcc glibc-devel" "gcc glibc" ;; # the device half is cgo
+    test) ;;
+    *) return 0 ;;
+    esac
     [ "$purpose" = test ] || return 0
+    have clang-19 || debian clang-19 # the kernels, rebuilt and compared
+    have ld.lld-19 || debian lld-19
+    have valgrind || lacks valgrind valgrind valgrind
+    if [ "$(uname -m)" = x86_64 ]; then # AMD's own library, and its headers
+        ls /usr/lib/*/libamdhip64.so.5 >/dev/null 2>&1 || debian libamdhip64-5
+        [ -e /usr/include/hip/hip_runtime_api.h ] || debian libamdhip64-dev
+    fi
     have sshd || lacks openssh-server openssh-server openssh
     have ssh || lacks openssh-client openssh-clients openssh
     have ip || lacks iproute2 iproute iproute2
@@ -143,5 +155,5 @@ if [ -n "$apt" ]; then
 fi
 if [ "$asked" = no ]; then
     wanted
-    [ -z "$apt" ] || echo "setup: some tests will skip; to run them all: $(command_for)" >&2
+    [ -z "$apt" ] || echo "setup: some parts will be absent or skip; to have them all: $(command_for)" >&2
 fi

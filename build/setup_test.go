@@ -110,8 +110,22 @@ func TestTheDemoNeedsGoAlone(t *testing.T) {
 		m.go_("'" + version + "'")
 		out, code := m.setup("demo")
 		assert.Zero(t, code, "%s: %s", version, out)
+		oneLine(t, out)
+		assert.Contains(t, out, "some parts will be absent", "without a C compiler the device half is")
+		m.program("gcc", "cat >/dev/null")
+		out, code = m.setup("demo")
+		assert.Zero(t, code, "%s: %s", version, out)
 		assert.Empty(t, out)
 	}
+}
+
+func TestACompilerWithoutItsLibraryIsNamed(t *testing.T) {
+	m := newMachine(t)
+	m.program("gcc", "cat >/dev/null; exit 1")
+	m.program("apt-get", "")
+	out, code := m.setup("demo")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, out, "libc6-dev")
 }
 
 func TestMissingPackagesGetTheCommandOfTheSystem(t *testing.T) {
