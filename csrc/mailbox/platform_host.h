@@ -1,0 +1,55 @@
+/*
+ * The host as a target: lanes are loops between barriers, so a barrier is nothing; blocks run one after the other. What the
+ * kernels share with other threads keeps its order, which a race detector checks.
+ */
+#ifndef HF_PLATFORM_HOST_H
+#define HF_PLATFORM_HOST_H
+#include <time.h>
+
+#define HF_FN static inline
+#define HF_SHARED
+#define HF_CLOCK_KHZ(args) 1000000ull
+typedef hf_u32 hf_wide __attribute__((vector_size(16), may_alias));
+
+HF_FN hf_u64 hf_load_system(const hf_u64 *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+HF_FN void hf_store_system(hf_u64 *p, hf_u64 v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+HF_FN void hf_acquire_system(void) { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
+HF_FN void hf_release_system(void) { __atomic_thread_fence(__ATOMIC_RELEASE); }
+HF_FN hf_u64 hf_load_device(const hf_u64 *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+HF_FN void hf_store_device(hf_u64 *p, hf_u64 v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
+HF_FN int hf_claim_device(hf_u64 *p, hf_u64 v) {
+    hf_u64 none = 0;
+    return __atomic_compare_exchange_n(p, &none, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+HF_FN int hf_arrive_device(hf_u64 *p, hf_u32 n) {
+    if (__atomic_add_fetch(p, 1, __ATOMIC_ACQ_REL) != n)
+        return 0;
+    hf_store_device(p, 0);
+    return 1;
+}
+HF_FN void hf_barrier(void) {}
+HF_FN hf_u64 hf_clock(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (hf_u64)t.tv_sec * 1000000000u + (hf_u64)t.tv_nsec;
+}
+HF_FN void hf_pause(void) { softhip_pause(); }
+
+/* A block of the grid; not a lane of it. */
+struct hf_grid {
+    hf_u32 block, blocks, threads;
+};
+#define HF_BLOCK grid->block
+#define HF_BLOCKS grid->blocks
+#define HF_THREADS grid->threads
+#define HF_LANES(lane) for (hf_u32 lane = 0; lane < grid->threads; lane++)
+#define HF_KERNEL(name)                                                                                                               \
+    HF_FN void name##_block(const struct hf_args *args, const struct hf_grid *grid);                                                  \
+    void name##__host(const void *args, unsigned blocks, unsigned threads) {                                                          \
+        struct hf_grid grid = {0, blocks, threads};                                                                                   \
+        for (; grid.block < blocks; grid.block++)                                                                                     \
+            name##_block((const struct hf_args *)args, &grid);                                                                        \
+    }                                                                                                                                 \
+    HF_FN void name##_block(const struct hf_args *args, const struct hf_grid *grid)
+
+#endif
