@@ -20,10 +20,16 @@ type Call struct {
 
 	Device OnDevice // StreamCollective: the buffers, instead of In and Out
 	// Whole is the bytes of the call that this is a part of, as ranks compare them, where a path moves one in parts; 0: it
-	// is whole. Every rank cuts alike.
-	Whole    int
-	Part     uint32 // of Whole, from 0
-	Numbered        // what the Collective adds
+	// is whole. The buffers, Stride, RowBytes and lengths are the part's: an AllGatherRows part is some rows of each rank,
+	// or a piece of one row of each, which is then its RowBytes. Whole is of AllGatherV the stride; of AllToAllV anything
+	// that all ranks agree on, as the largest block; of SendRecv what is sent. Every rank cuts alike, so that the parts
+	// of a call follow each other with nothing between them, all with the number of the call.
+	Whole int
+	// FromWhole is of a cut SendRecv the bytes that are received. A part with Peer -1 sends nothing, one with From -1
+	// receives nothing: that half has no bytes left.
+	FromWhole int
+	Part      uint32 // of Whole, from 0
+	Numbered         // what the Collective adds
 }
 
 // Numbered is what the Collective adds to a checked call.
@@ -31,15 +37,34 @@ type Numbered struct {
 	Class   Class
 	Seq     uint64 // Group: of the group. Pair: of the ordered pair this rank -> Peer
 	FromSeq uint64 // Pair: of the ordered pair From -> this rank
-	Bytes   int    // of a rank's contribution, as ranks compare it (AllGatherV: the stride)
-	Hash    uint64 // of Lengths, for AllGatherV; RowBytes, for AllGatherRows; 0 elsewhere
+	// Bytes are of a rank's contribution, as ranks compare it (AllGatherV: the stride); of a part: Whole. Pair: of what
+	// this rank sends, or only receives.
+	Bytes     int
+	FromBytes int // Pair: of what this rank receives, as the two compare it
+	// Hash is of Lengths, for AllGatherV; RowBytes, for AllGatherRows; 0 elsewhere; exclusive-or Part<<HashPartShift.
+	Hash uint64
 }
 
+// HashPartShift is where in a Hash the Part is, above any length of a row.
+const HashPartShift = 40
+
 // Sends says whether this rank's part of a Pair call has a sending half; its bytes are In.
-func (c *Call) Sends() bool { return c.Op == Exchange || c.Op == SendRecv || c.Op == Send }
+func (c *Call) Sends() bool {
+	return c.Op == Exchange || c.Op == Send || c.Op == SendRecv && c.Peer >= 0
+}
 
 // Receives says whether this rank's part of a Pair call has a receiving half; its bytes go to Out.
-func (c *Call) Receives() bool { return c.Op == Exchange || c.Op == SendRecv || c.Op == Recv }
+func (c *Call) Receives() bool {
+	return c.Op == Exchange || c.Op == Recv || c.Op == SendRecv && c.From >= 0
+}
+
+// cut says whether this is a part of a call.
+func (c *Call) cut() bool { return c.Whole > 0 || c.FromWhole > 0 }
+
+// follows says whether this part, which is not the first, comes after its forerunner.
+func (c *Call) follows(last *Call) bool {
+	return c.Op == last.Op && c.Part == last.Part+1 && c.Whole == last.Whole && c.FromWhole == last.FromWhole
+}
 
 // hashLengths is FNV-1a over the lengths, so that ranks can compare vectors by eight bytes.
 func hashLengths(lengths []int) uint64 {

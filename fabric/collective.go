@@ -194,14 +194,23 @@ func (c *Collective) begin(call *Call) error {
 		now := c.recorder.progress()
 		return c.refuse(call.Op.String(), Invalidf("a call of this group is in flight (%v seq %d); wait for it, or use another group", now.Op, now.Seq))
 	}
-	if err := check(call, c.rank, c.world); err != nil {
+	err := check(call, regionOf(call.In), regionOf(call.Out), c.rank, c.world)
+	if err == nil && call.Part > 0 && !call.follows(&c.call) {
+		err = Invalidf("part %d of %v, of %d bytes, does not follow the last call: %v part %d, of %d bytes",
+			call.Part, call.Op, call.Whole, c.call.Op, c.call.Part, c.call.Whole)
+	}
+	if err != nil {
 		c.inFlight.Store(false)
 		return c.refuse(call.Op.String(), err)
 	}
+	seq, fromSeq := c.call.Seq, c.call.FromSeq
 	c.call = *call
-	c.number(&c.call)
+	if c.call.Part > 0 {
+		c.call.Seq, c.call.FromSeq = seq, fromSeq
+	} else {
+		c.number(&c.call)
+	}
 	// The books are kept while the first bytes are on their way.
-	var err error
 	c.pending, err = c.t.Begin(&c.call)
 	c.recorder.begin(&c.call, c.recorder.now())
 	if err != nil {
@@ -211,6 +220,17 @@ func (c *Collective) begin(call *Call) error {
 }
 
 func (c *Collective) wait() error { return c.end(c.pending.Wait(c.o.Timeout)) }
+
+// locate gives what ended a part, as this rank's path saw it, the part's number in the call.
+func (c *Call) locate(err error) error {
+	cause := CauseOf(err)
+	if !c.cut() || cause.From >= 0 || cause.Part == c.Part {
+		return err
+	}
+	mine := *cause
+	mine.Part = c.Part
+	return &mine
+}
 
 // number gives the call its place in the group's or the pair's sequence.
 func (c *Collective) number(call *Call) {
@@ -235,7 +255,7 @@ func (c *Collective) end(err error) error {
 		c.recorder.end(Done)
 	} else {
 		c.recorder.end(Failed)
-		err = c.fail(c.call.Op.String(), c.call.shownSeq(), err)
+		err = c.fail(c.call.Op.String(), c.call.shownSeq(), c.call.locate(err))
 	}
 	c.call.In, c.call.Out, c.call.Lengths, c.call.InLengths = nil, nil, nil, nil
 	c.handle.Add(1) // a Started of this call is void before the next one begins

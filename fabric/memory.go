@@ -39,12 +39,3 @@ type Memory interface {
 }
 
 func start(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
-
-func overlap(a, b []byte) bool {
-	if len(a) == 0 || len(b) == 0 {
-		return false
-	}
-	return start(a) < start(b)+uintptr(len(b)) && start(b) < start(a)+uintptr(len(a))
-}
-
-func sameStart(a, b []byte) bool { return start(a) == start(b) }

@@ -35,7 +35,8 @@ func (s State) String() string {
 type Record struct {
 	Seq    uint64
 	Op     Op
-	Bytes  int
+	Bytes  int      // as ranks compare them; of a part: of the whole call
+	Part   uint32   // of a call that its path moves in parts, one record each
 	Peer   int      // of a Pair call: whom it sends to, else whom it receives from; Broadcast: the root; -1 elsewhere
 	DType  DType    // reductions only
 	Reduce ReduceOp // reductions only
@@ -48,6 +49,9 @@ type Record struct {
 
 func (r Record) String() string {
 	s := fmt.Sprintf("%s seq %d, %d bytes", r.Op, r.Seq, r.Bytes)
+	if r.Part > 0 {
+		s += fmt.Sprintf(", part %d", r.Part)
+	}
 	if r.Peer >= 0 {
 		s += fmt.Sprintf(", peer %d", r.Peer)
 	}
@@ -74,6 +78,7 @@ type slot struct {
 	bytes, given         int // as ranks compare them; of in
 	begun, queued, ended int64
 	peer                 int32
+	part                 uint32
 	op                   Op
 	dtype                DType
 	reduce               ReduceOp
@@ -88,7 +93,8 @@ func (r *recorder) last() *slot { return &r.slots[(r.count-1)%RecordSlots] }
 func (r *recorder) begin(c *Call, at int64) {
 	r.mu.Lock()
 	r.count++
-	*r.last() = slot{seq: c.shownSeq(), bytes: c.Bytes, given: len(c.In), begun: at, peer: int32(c.shownPeer()), op: c.Op, hash: c.Hash, state: Running}
+	*r.last() = slot{seq: c.shownSeq(), bytes: c.Bytes, given: len(c.In), begun: at, peer: int32(c.shownPeer()), part: c.Part, op: c.Op,
+		hash: c.Hash ^ uint64(c.Part)<<HashPartShift, state: Running}
 	if c.Op.Reduces() {
 		r.last().dtype, r.last().reduce = c.DType, c.Reduce
 	}
@@ -112,7 +118,9 @@ func (r *recorder) end(state State) {
 	s := r.last()
 	s.state, s.ended = state, at
 	if state == Done {
-		r.done++
+		if s.part == 0 {
+			r.done++
+		}
 		r.bytes += uint64(s.given)
 		r.spentNs += uint64(at - s.begun)
 	} else {
@@ -153,7 +161,7 @@ func (r *recorder) records() []Record {
 	out := make([]Record, 0, n)
 	for i := r.count - n; i < r.count; i++ {
 		s := r.slots[i%RecordSlots]
-		rec := Record{Seq: s.seq, Op: s.op, Bytes: s.bytes, Peer: int(s.peer), DType: s.dtype, Reduce: s.reduce, Hash: s.hash, State: s.state,
+		rec := Record{Seq: s.seq, Op: s.op, Bytes: s.bytes, Part: s.part, Peer: int(s.peer), DType: s.dtype, Reduce: s.reduce, Hash: s.hash, State: s.state,
 			Begun: r.epoch.Add(time.Duration(s.begun))}
 		if s.queued != 0 {
 			rec.Queued = time.Duration(s.queued - s.begun)

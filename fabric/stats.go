@@ -4,7 +4,7 @@ import "time"
 
 // Stats are a group's monotonic counters, read by value.
 type Stats struct {
-	Calls     uint64 // completed
+	Calls     uint64 // completed; one that its path moves in parts counts with the first
 	Failed    uint64 // ended by an error of group scope
 	Refused   uint64 // ended by an error of call scope: nothing moved
 	Bytes     uint64 // of this rank's in, in completed calls

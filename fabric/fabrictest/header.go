@@ -30,11 +30,16 @@ func (h header) String() string {
 	if h.op == fabric.Broadcast {
 		s += fmt.Sprintf(", root %d", h.rank)
 	}
+	part := h.hash >> fabric.HashPartShift
 	switch {
-	case h.op == fabric.AllGatherRows:
-		s += fmt.Sprintf(", rows of %d", h.hash)
-	case h.hash != 0:
+	case h.op == fabric.AllGatherV:
 		s += fmt.Sprintf(", lengths %#x", h.hash)
+		part = 0
+	case h.op == fabric.AllGatherRows:
+		s += fmt.Sprintf(", rows of %d", h.hash^part<<fabric.HashPartShift)
+	}
+	if part != 0 {
+		s += fmt.Sprintf(", part %d", part)
 	}
 	if h.payload != h.total {
 		s += fmt.Sprintf(", %d of them here", h.payload)
@@ -51,9 +56,9 @@ func headerOf(c *fabric.Call, me, to, payload int) header {
 	case c.Op == fabric.Broadcast:
 		h.rank = c.Root
 	case c.Class == fabric.Pair:
-		h.rank, h.total = to, payload
+		h.rank = to
 		if to == me {
-			h.seq = c.FromSeq
+			h.seq, h.total = c.FromSeq, c.FromBytes
 		}
 		if c.Op == fabric.Recv {
 			h.op = fabric.Send

@@ -32,7 +32,7 @@ func run(t *testing.T, open Opener, cases []valueCase) {
 		{"barrier", testBarrier}, {"one-way", testOneWay}, {"ring", testRing}, {"facing-sends", testFacingSends},
 		{"desync-operations", testDesyncOfOperations}, {"desync-fields", testDesyncOfFields},
 		{"abort", testAbort}, {"silent-rank", testSilentRank}, {"close", testClose},
-		{"two-at-once", testTwoAtOnce}, {"invalid", testInvalid},
+		{"two-at-once", testTwoAtOnce}, {"invalid", testInvalid}, {"parts", testParts},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, open) })
 	}

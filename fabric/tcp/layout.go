@@ -214,12 +214,12 @@ func (p *pending) layOutAllToAllV(c *fabric.Call) {
 func (p *pending) layOutPair(c *fabric.Call) {
 	if c.Sends() {
 		s := p.span(c, c.In, frame.Contribution)
-		s.total, s.rank = uint64(len(c.In)), uint16(c.Peer)
+		s.total, s.rank = uint64(c.Bytes), uint16(c.Peer)
 		p.peer(c.Peer).send(s)
 	}
 	if c.Receives() {
 		s := p.span(c, c.Out, frame.Contribution)
-		s.seq, s.total, s.rank = c.FromSeq, uint64(len(c.Out)), uint16(p.t.rank)
+		s.seq, s.total, s.rank = c.FromSeq, uint64(c.FromBytes), uint16(p.t.rank)
 		p.peer(c.From).receive(s)
 	}
 }

@@ -64,7 +64,7 @@ type Header struct {
 	Ack     uint32 // the sender has all of the receiver's calls up to this Order; 0 where nothing is acknowledged
 	Seq     uint64
 	Total   uint64 // bytes of the call, as its ranks compare them
-	Hash    uint64 // of the lengths, or the bytes of a row
+	Hash    uint64 // of the lengths, or the bytes of a row, with the part of the call: fabric.Call's
 	Part    uint32 // of the step, from 0
 	Payload uint32 // bytes that follow
 }
@@ -185,8 +185,11 @@ func (h *Header) Describe() string {
 	if h.Op == fabric.Broadcast {
 		s += fmt.Sprintf(", root %d", h.Rank)
 	}
-	if h.Hash != 0 {
+	switch part := h.Hash >> fabric.HashPartShift; {
+	case h.Op == fabric.AllGatherV || h.Op == fabric.AllGatherRows:
 		s += fmt.Sprintf(", lengths %#x", h.Hash)
+	case part != 0:
+		s += fmt.Sprintf(", part %d of the call", part)
 	}
 	if h.Part != 0 || h.Step != Contribution {
 		s += fmt.Sprintf(", step %d part %d of %d bytes", h.Step, h.Part, h.Payload)
