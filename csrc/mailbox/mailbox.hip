@@ -12,7 +12,7 @@ HF_FN hf_u64 hf_reason(hf_u64 done) {
 }
 
 /* The first failure wins, on whichever block, and is the only one told to the host. */
-HF_FN void hf_fail(struct hf_device *device, struct hf_host *host, hf_u64 sequence, hf_u64 reason) {
+HF_FN void hf_fail(HF_GLOBAL struct hf_device *device, HF_GLOBAL struct hf_host *host, hf_u64 sequence, hf_u64 reason) {
     hf_u64 failure = HF_FAILED | reason << HF_REASON_SHIFT | (sequence & HF_SEQUENCE);
     if (hf_claim_device(&device->poison, failure))
         hf_store_system(&host->failed, failure);
@@ -20,8 +20,8 @@ HF_FN void hf_fail(struct hf_device *device, struct hf_host *host, hf_u64 sequen
 
 /* Waits for done of a sequence; false once it has failed instead. What the host wrote before done may be read after. */
 HF_FN int hf_wait(const struct hf_args *args, hf_u64 sequence, hf_u64 awaited) {
-    struct hf_device *device = HF_PTR(struct hf_device, args->device);
-    struct hf_host *host = HF_PTR(struct hf_host, args->host);
+    HF_GLOBAL struct hf_device *device = HF_PTR(struct hf_device, args->device);
+    HF_GLOBAL struct hf_host *host = HF_PTR(struct hf_host, args->host);
     hf_u64 limit = args->timeout ? (args->timeout / 1000000 + 1) * HF_CLOCK_KHZ(args) : 0;
     hf_u64 start = hf_clock();
     for (;;) {
@@ -68,7 +68,7 @@ HF_FN void hf_copy(hf_u64 to, hf_u64 from, hf_u64 bytes, hf_u64 first, hf_u64 st
 
 /* Every piece between the caller's memory and the window, by all lanes of all blocks together. */
 HF_FN void hf_pieces(const struct hf_args *args, hf_u64 window, int down, hf_u64 first, hf_u64 step) {
-    const struct hf_piece *list = HF_PTR(const struct hf_piece, args->list);
+    HF_GLOBAL const struct hf_piece *list = HF_PTR(const struct hf_piece, args->list);
     hf_u32 i;
     for (i = 0; i < args->pieces; i++) {
         hf_u64 memory = args->memory + i * args->stride, slab = window + i * args->pitch, bytes = args->bytes;
@@ -86,7 +86,7 @@ HF_FN void hf_pieces(const struct hf_args *args, hf_u64 window, int down, hf_u64
 
 /* The sequence that this stage may fill its window and slot for, or 0 to do nothing. */
 HF_FN hf_u64 hf_stage_begin(const struct hf_args *args) {
-    struct hf_device *device = HF_PTR(struct hf_device, args->device);
+    HF_GLOBAL struct hf_device *device = HF_PTR(struct hf_device, args->device);
     hf_u64 sequence = hf_load_device(&device->epoch) + 1;
     /* The host ends calls in order: done of the window's last user says that the slot's is done too. */
     hf_u64 lag = args->pieces || args->lengths ? HF_WINDOWS : HF_RING;
@@ -99,8 +99,8 @@ HF_FN hf_u64 hf_stage_begin(const struct hf_args *args) {
 
 HF_KERNEL(hf_stage) {
     HF_SHARED hf_u64 sequence;
-    struct hf_device *device = HF_PTR(struct hf_device, args->device);
-    struct hf_host *host = HF_PTR(struct hf_host, args->host);
+    HF_GLOBAL struct hf_device *device = HF_PTR(struct hf_device, args->device);
+    HF_GLOBAL struct hf_host *host = HF_PTR(struct hf_host, args->host);
     HF_LANES(lane) {
         if (lane == 0)
             sequence = hf_stage_begin(args);
@@ -128,7 +128,7 @@ HF_KERNEL(hf_stage) {
 
 /* The sequence whose result this collect may copy, or 0 to do nothing. */
 HF_FN hf_u64 hf_collect_begin(const struct hf_args *args) {
-    struct hf_device *device = HF_PTR(struct hf_device, args->device);
+    HF_GLOBAL struct hf_device *device = HF_PTR(struct hf_device, args->device);
     hf_u64 epoch = hf_load_device(&device->epoch);
     if (hf_load_device(&device->poison) || epoch <= args->back)
         return 0;
@@ -137,8 +137,8 @@ HF_FN hf_u64 hf_collect_begin(const struct hf_args *args) {
 
 HF_KERNEL(hf_collect) {
     HF_SHARED hf_u64 sequence;
-    struct hf_device *device = HF_PTR(struct hf_device, args->device);
-    struct hf_host *host = HF_PTR(struct hf_host, args->host);
+    HF_GLOBAL struct hf_device *device = HF_PTR(struct hf_device, args->device);
+    HF_GLOBAL struct hf_host *host = HF_PTR(struct hf_host, args->host);
     HF_LANES(lane) {
         if (lane == 0)
             sequence = hf_collect_begin(args);

@@ -14,7 +14,13 @@
 #ifndef HF_PLATFORM_H
 #define HF_PLATFORM_H
 
-#define HF_PTR(type, address) ((type *)(address))
+/* Device and host memory, never a block's own: what a plain pointer could also mean costs a copy half its loads in flight. */
+#if defined(__AMDGCN__) || defined(__NVPTX__)
+#define HF_GLOBAL __attribute__((address_space(1)))
+#else
+#define HF_GLOBAL
+#endif
+#define HF_PTR(type, address) ((HF_GLOBAL type *)(address))
 
 #if defined(HF_PLATFORM)
 #include HF_PLATFORM
@@ -37,25 +43,25 @@ HF_FN hf_u32 hf_blocks(void) {
 #define HF_THREADS hf_threads()
 #define HF_LANE __builtin_amdgcn_workitem_id_x()
 
-HF_FN hf_u64 hf_load_system(const hf_u64 *p) {
+HF_FN hf_u64 hf_load_system(HF_GLOBAL const hf_u64 *p) {
     return __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
 }
-HF_FN void hf_store_system(hf_u64 *p, hf_u64 v) {
+HF_FN void hf_store_system(HF_GLOBAL hf_u64 *p, hf_u64 v) {
     __hip_atomic_store(p, v, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM);
 }
 HF_FN void hf_acquire_system(void) { __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, ""); }
 HF_FN void hf_release_system(void) { __builtin_amdgcn_fence(__ATOMIC_RELEASE, ""); }
-HF_FN hf_u64 hf_load_device(const hf_u64 *p) {
+HF_FN hf_u64 hf_load_device(HF_GLOBAL const hf_u64 *p) {
     return __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
-HF_FN void hf_store_device(hf_u64 *p, hf_u64 v) {
+HF_FN void hf_store_device(HF_GLOBAL hf_u64 *p, hf_u64 v) {
     __hip_atomic_store(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
-HF_FN int hf_claim_device(hf_u64 *p, hf_u64 v) {
+HF_FN int hf_claim_device(HF_GLOBAL hf_u64 *p, hf_u64 v) {
     hf_u64 none = 0;
     return __hip_atomic_compare_exchange_strong(p, &none, v, __ATOMIC_RELAXED, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
-HF_FN int hf_arrive_device(hf_u64 *p, hf_u32 n) {
+HF_FN int hf_arrive_device(HF_GLOBAL hf_u64 *p, hf_u32 n) {
     if (__hip_atomic_fetch_add(p, 1, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT) + 1 != n)
         return 0;
     hf_store_device(p, 0);
@@ -81,28 +87,32 @@ typedef hf_u32 hf_wide __attribute__((vector_size(16), may_alias));
 #define HF_LANE ((hf_u32)__nvvm_read_ptx_sreg_tid_x())
 
 /* By instruction: clang's own atomics drop to weaker forms for this target. */
-HF_FN hf_u64 hf_load_system(const hf_u64 *p) {
+HF_FN hf_u64 hf_load_system(HF_GLOBAL const hf_u64 *p) {
     hf_u64 v;
-    asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
     return v;
 }
-HF_FN void hf_store_system(hf_u64 *p, hf_u64 v) { asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
+HF_FN void hf_store_system(HF_GLOBAL hf_u64 *p, hf_u64 v) {
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
 HF_FN void hf_acquire_system(void) { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 HF_FN void hf_release_system(void) { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-HF_FN hf_u64 hf_load_device(const hf_u64 *p) {
+HF_FN hf_u64 hf_load_device(HF_GLOBAL const hf_u64 *p) {
     hf_u64 v;
-    asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
     return v;
 }
-HF_FN void hf_store_device(hf_u64 *p, hf_u64 v) { asm volatile("st.relaxed.gpu.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
-HF_FN int hf_claim_device(hf_u64 *p, hf_u64 v) {
+HF_FN void hf_store_device(HF_GLOBAL hf_u64 *p, hf_u64 v) {
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+HF_FN int hf_claim_device(HF_GLOBAL hf_u64 *p, hf_u64 v) {
     hf_u64 was;
-    asm volatile("atom.relaxed.gpu.cas.b64 %0, [%1], %2, %3;" : "=l"(was) : "l"(p), "l"(0ull), "l"(v) : "memory");
+    asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;" : "=l"(was) : "l"(p), "l"(0ull), "l"(v) : "memory");
     return was == 0;
 }
-HF_FN int hf_arrive_device(hf_u64 *p, hf_u32 n) {
+HF_FN int hf_arrive_device(HF_GLOBAL hf_u64 *p, hf_u32 n) {
     hf_u64 before;
-    asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(1ull) : "memory");
+    asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(1ull) : "memory");
     if (before + 1 != n)
         return 0;
     hf_store_device(p, 0);
@@ -121,9 +131,9 @@ HF_FN void hf_pause(void) { asm volatile("nanosleep.u32 200;" ::: "memory"); }
 #endif
 
 #if defined(__AMDGCN__) || defined(__NVPTX__)
-#define HF_KERNEL(name)                                                                                                               \
-    HF_FN void name##_block(const struct hf_args *args);                                                                              \
-    extern "C" __attribute__((global)) void name(struct hf_args by_value) { name##_block(&by_value); }                                \
+#define HF_KERNEL(name)                                                                                                \
+    HF_FN void name##_block(const struct hf_args *args);                                                               \
+    extern "C" __attribute__((global)) void name(struct hf_args by_value) { name##_block(&by_value); }                 \
     HF_FN void name##_block(const struct hf_args *args)
 #define HF_LANES(lane) for (hf_u32 lane = HF_LANE, hf_once = 1; hf_once; hf_once = 0)
 #endif

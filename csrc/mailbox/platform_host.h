@@ -11,17 +11,17 @@
 #define HF_CLOCK_KHZ(args) 1000000ull
 typedef hf_u32 hf_wide __attribute__((vector_size(16), may_alias));
 
-HF_FN hf_u64 hf_load_system(const hf_u64 *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
-HF_FN void hf_store_system(hf_u64 *p, hf_u64 v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+HF_FN hf_u64 hf_load_system(HF_GLOBAL const hf_u64 *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+HF_FN void hf_store_system(HF_GLOBAL hf_u64 *p, hf_u64 v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 HF_FN void hf_acquire_system(void) { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
 HF_FN void hf_release_system(void) { __atomic_thread_fence(__ATOMIC_RELEASE); }
-HF_FN hf_u64 hf_load_device(const hf_u64 *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
-HF_FN void hf_store_device(hf_u64 *p, hf_u64 v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
-HF_FN int hf_claim_device(hf_u64 *p, hf_u64 v) {
+HF_FN hf_u64 hf_load_device(HF_GLOBAL const hf_u64 *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+HF_FN void hf_store_device(HF_GLOBAL hf_u64 *p, hf_u64 v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
+HF_FN int hf_claim_device(HF_GLOBAL hf_u64 *p, hf_u64 v) {
     hf_u64 none = 0;
     return __atomic_compare_exchange_n(p, &none, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
-HF_FN int hf_arrive_device(hf_u64 *p, hf_u32 n) {
+HF_FN int hf_arrive_device(HF_GLOBAL hf_u64 *p, hf_u32 n) {
     if (__atomic_add_fetch(p, 1, __ATOMIC_ACQ_REL) != n)
         return 0;
     hf_store_device(p, 0);
@@ -43,13 +43,13 @@ struct hf_grid {
 #define HF_BLOCKS grid->blocks
 #define HF_THREADS grid->threads
 #define HF_LANES(lane) for (hf_u32 lane = 0; lane < grid->threads; lane++)
-#define HF_KERNEL(name)                                                                                                               \
-    HF_FN void name##_block(const struct hf_args *args, const struct hf_grid *grid);                                                  \
-    void name##__host(const void *args, unsigned blocks, unsigned threads) {                                                          \
-        struct hf_grid grid = {0, blocks, threads};                                                                                   \
-        for (; grid.block < blocks; grid.block++)                                                                                     \
-            name##_block((const struct hf_args *)args, &grid);                                                                        \
-    }                                                                                                                                 \
+#define HF_KERNEL(name)                                                                                                \
+    HF_FN void name##_block(const struct hf_args *args, const struct hf_grid *grid);                                   \
+    void name##__host(const void *args, unsigned blocks, unsigned threads) {                                           \
+        struct hf_grid grid = {0, blocks, threads};                                                                    \
+        for (; grid.block < blocks; grid.block++)                                                                      \
+            name##_block((const struct hf_args *)args, &grid);                                                         \
+    }                                                                                                                  \
     HF_FN void name##_block(const struct hf_args *args, const struct hf_grid *grid)
 
 #endif
