@@ -1,0 +1,57 @@
+//go:build cgo && linux
+
+#include "guard.h"
+
+#include <string.h>
+
+int hipshim_count(const struct hipshim *t, int *count) {
+  int e = t->hipInit(0);
+  return e ? e : t->hipGetDeviceCount(count);
+}
+
+int hipshim_attribute(const struct hipshim *t, int device, int attribute, int *value) {
+  return t->hipDeviceGetAttribute(value, attribute, device);
+}
+
+int hipshim_name(const struct hipshim *t, int device, char *name, size_t n) {
+  return t->hipDeviceGetName(name, (int)n, device);
+}
+
+int hipshim_pci(const struct hipshim *t, int device, char *id, size_t n) {
+  return t->hipDeviceGetPCIBusId(id, (int)n, device);
+}
+
+// The plain name keeps the layout of HIP 5 in every later library; headers from 6.0 on call R0600.
+enum { PROPERTIES_BYTES = 16384, ARCH_R0000 = 396, ARCH_R0600 = 1160, ARCH_BYTES = 256 };
+
+int hipshim_arch(const struct hipshim *t, int device, char *arch, size_t n) {
+  _Alignas(16) char properties[PROPERTIES_BYTES];
+  memset(properties, 0, sizeof properties);
+  int e = 801, at = ARCH_R0000;  // hipErrorNotSupported
+  if (t->major >= 6 && t->hipGetDevicePropertiesR0600) {
+    at = ARCH_R0600;
+    e = t->hipGetDevicePropertiesR0600(properties, device);
+  } else if (t->hipGetDeviceProperties) {
+    e = t->hipGetDeviceProperties(properties, device);
+  }
+  if (e || n == 0) return e;
+  size_t length = strnlen(properties + at, ARCH_BYTES);
+  if (length >= n) length = n - 1;
+  memcpy(arch, properties + at, length);
+  arch[length] = 0;
+  return 0;
+}
+
+int hipshim_memory(const struct hipshim *t, int device, uint64_t *available, uint64_t *total) {
+  size_t a = 0, b = 0;
+  int was, e = enter(t, device, &was);
+  if (e) return e;
+  e = leave(t, device, was, t->hipMemGetInfo(&a, &b));
+  *available = a;
+  *total = b;
+  return e;
+}
+
+int hipshim_priority_range(const struct hipshim *t, int device, int *least, int *greatest) {
+  ON_DEVICE(t->hipDeviceGetStreamPriorityRange(least, greatest));
+}

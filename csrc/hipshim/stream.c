@@ -1,0 +1,95 @@
+//go:build cgo && linux
+
+#include "guard.h"
+
+int hipshim_stream_create(const struct hipshim *t, int device, unsigned flags, uintptr_t *stream) {
+  RELAXED_ON_DEVICE(t->hipStreamCreateWithFlags((hipStream_t *)stream, flags));
+}
+
+int hipshim_stream_create_priority(const struct hipshim *t, int device, unsigned flags, int priority, uintptr_t *stream) {
+  RELAXED_ON_DEVICE(t->hipStreamCreateWithPriority((hipStream_t *)stream, flags, priority));
+}
+
+int hipshim_stream_create_mask(const struct hipshim *t, int device, uint32_t words, const uint32_t *mask, uintptr_t *stream) {
+  if (!t->hipExtStreamCreateWithCUMask) return 801;  // hipErrorNotSupported
+  RELAXED_ON_DEVICE(t->hipExtStreamCreateWithCUMask((hipStream_t *)stream, words, mask));
+}
+
+int hipshim_stream_destroy(const struct hipshim *t, int device, uintptr_t stream) {
+  RELAXED_ON_DEVICE(t->hipStreamDestroy((hipStream_t)stream));
+}
+
+int hipshim_stream_query(const struct hipshim *t, int device, uintptr_t stream) {
+  RELAXED_ON_DEVICE(t->hipStreamQuery((hipStream_t)stream));
+}
+
+int hipshim_stream_capturing(const struct hipshim *t, int device, uintptr_t stream, int *status) {
+  hipStreamCaptureStatus s = 0;
+  int was, e = enter(t, device, &was);
+  if (e) return e;
+  e = leave(t, device, was, t->hipStreamIsCapturing((hipStream_t)stream, &s));
+  *status = (int)s;
+  return e;
+}
+
+int hipshim_stream_wait_event(const struct hipshim *t, int device, uintptr_t stream, uintptr_t event) {
+  ON_DEVICE(t->hipStreamWaitEvent((hipStream_t)stream, (hipEvent_t)event, 0));
+}
+
+int hipshim_copy(const struct hipshim *t, int device, uintptr_t stream, uintptr_t dst, uintptr_t src, size_t bytes, int kind) {
+  ON_DEVICE(t->hipMemcpyAsync((void *)dst, (const void *)src, bytes, kind, (hipStream_t)stream));
+}
+
+int hipshim_memset(const struct hipshim *t, int device, uintptr_t stream, uintptr_t dst, int value, size_t bytes) {
+  ON_DEVICE(t->hipMemsetAsync((void *)dst, value, bytes, (hipStream_t)stream));
+}
+
+int hipshim_wait64(const struct hipshim *t, int device, uintptr_t stream, uintptr_t p, uint64_t value, unsigned flags, uint64_t mask) {
+  ON_DEVICE(t->hipStreamWaitValue64((hipStream_t)stream, (void *)p, value, flags, mask));
+}
+
+int hipshim_wait32(const struct hipshim *t, int device, uintptr_t stream, uintptr_t p, uint32_t value, unsigned flags, uint32_t mask) {
+  ON_DEVICE(t->hipStreamWaitValue32((hipStream_t)stream, (void *)p, value, flags, mask));
+}
+
+int hipshim_write64(const struct hipshim *t, int device, uintptr_t stream, uintptr_t p, uint64_t value) {
+  ON_DEVICE(t->hipStreamWriteValue64((hipStream_t)stream, (void *)p, value, 0));
+}
+
+int hipshim_write32(const struct hipshim *t, int device, uintptr_t stream, uintptr_t p, uint32_t value) {
+  ON_DEVICE(t->hipStreamWriteValue32((hipStream_t)stream, (void *)p, value, 0));
+}
+
+static int write_wait(const struct hipshim *t, hipStream_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int *queued) {
+  *queued = 0;
+  int e = t->hipStreamWriteValue64(stream, (void *)ready, r, 0);
+  if (e) return e;
+  *queued = 1;
+  e = t->hipStreamWaitValue64(stream, (void *)done, d, 0, UINT64_MAX);
+  if (!e) *queued = 2;
+  return e;
+}
+
+int hipshim_write_wait(const struct hipshim *t, int device, uintptr_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int *queued) {
+  ON_DEVICE(write_wait(t, (hipStream_t)stream, ready, r, done, d, queued));
+}
+
+int hipshim_event_create(const struct hipshim *t, int device, unsigned flags, uintptr_t *event) {
+  RELAXED_ON_DEVICE(t->hipEventCreateWithFlags((hipEvent_t *)event, flags));
+}
+
+int hipshim_event_destroy(const struct hipshim *t, int device, uintptr_t event) {
+  RELAXED_ON_DEVICE(t->hipEventDestroy((hipEvent_t)event));
+}
+
+int hipshim_event_record(const struct hipshim *t, int device, uintptr_t event, uintptr_t stream) {
+  ON_DEVICE(t->hipEventRecord((hipEvent_t)event, (hipStream_t)stream));
+}
+
+int hipshim_event_query(const struct hipshim *t, int device, uintptr_t event) {
+  RELAXED_ON_DEVICE(t->hipEventQuery((hipEvent_t)event));
+}
+
+int hipshim_event_elapsed(const struct hipshim *t, int device, uintptr_t start, uintptr_t stop, float *milliseconds) {
+  ON_DEVICE(t->hipEventElapsedTime(milliseconds, (hipEvent_t)start, (hipEvent_t)stop));
+}

@@ -1,0 +1,27 @@
+package driver
+
+// Symbol is an optional entry point.
+type Symbol int
+
+// The optional entry points.
+const (
+	SymbolCUMask       Symbol = iota // hipExtStreamCreateWithCUMask
+	SymbolCaptureMode                // hipThreadExchangeStreamCaptureMode
+	SymbolAddressRange               // hipMemGetAddressRange
+	SymbolDMABuf                     // hipMemGetHandleForAddressRange, or ROCr's export
+	SymbolProperties                 // hipGetDeviceProperties, of either layout
+)
+
+// Pointer is what a runtime knows of an address. Type is numbered by the runtime's version.
+type Pointer struct {
+	Type, Device       int
+	DevicePtr, HostPtr uintptr
+	Base               uintptr
+	Size               int // bytes at Base; 0: unknown
+}
+
+// Dims are a launch's dimensions; Shared is in bytes.
+type Dims struct {
+	Grid, Block [3]uint32
+	Shared      uint32
+}
