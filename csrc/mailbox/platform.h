@@ -1,6 +1,6 @@
 /*
- * What mailbox.hip needs of a target: amdgcn, PTX or the host; or a test's own, named by HF_PLATFORM. Words in host memory are
- * loaded and stored, never read, modified and written: not every platform carries atomics over its bus.
+ * What mailbox.hip needs of a target: amdgcn, PTX or the host. Words in host memory are loaded and stored, never read, modified
+ * and written: not every platform carries atomics over its bus.
  *
  *   hf_load_system, hf_store_system   a host word: relaxed; with release of all that this lane did
  *   hf_acquire_system, hf_release_system   fences, to and from the host
@@ -22,10 +22,7 @@
 #endif
 #define HF_PTR(type, address) ((HF_GLOBAL type *)(address))
 
-#if defined(HF_PLATFORM)
-#include HF_PLATFORM
-
-#elif defined(__AMDGCN__)
+#if defined(__AMDGCN__)
 #define HF_FN static inline __attribute__((device, always_inline))
 #define HF_SHARED static __attribute__((shared))
 #define HF_CLOCK_KHZ(args) ((args)->clock ? (args)->clock : 100000)

@@ -1,17 +1,22 @@
 /*
- * The host as a target: lanes are loops between barriers, so a barrier is nothing; blocks run one after the other. What the
- * kernels share with other threads keeps its order, which a race detector checks.
+ * The host as a target: lanes are loops between barriers, so a barrier is nothing; blocks run one after the other. A test may
+ * bring memory of its own, weaker than a host's, as HF_MEMORY.
  */
 #ifndef HF_PLATFORM_HOST_H
 #define HF_PLATFORM_HOST_H
-#include <time.h>
 
 #define HF_FN static inline
 #define HF_SHARED
 #define HF_CLOCK_KHZ(args) 1000000ull
 typedef hf_u32 hf_wide __attribute__((vector_size(16), may_alias));
 
-HF_FN hf_u64 hf_load_system(HF_GLOBAL const hf_u64 *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+#ifdef HF_MEMORY
+#include HF_MEMORY
+#else
+#include <time.h>
+
+/* Acquires by itself: race detectors know words and not fences. */
+HF_FN hf_u64 hf_load_system(HF_GLOBAL const hf_u64 *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 HF_FN void hf_store_system(HF_GLOBAL hf_u64 *p, hf_u64 v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 HF_FN void hf_acquire_system(void) { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
 HF_FN void hf_release_system(void) { __atomic_thread_fence(__ATOMIC_RELEASE); }
@@ -34,6 +39,7 @@ HF_FN hf_u64 hf_clock(void) {
     return (hf_u64)t.tv_sec * 1000000000u + (hf_u64)t.tv_nsec;
 }
 HF_FN void hf_pause(void) { softhip_pause(); }
+#endif
 
 /* A block of the grid; not a lane of it. */
 struct hf_grid {
