@@ -85,7 +85,10 @@ func (r *Runtime) String() string { return "HIP " + r.version.String() + ", " + 
 func (r *Runtime) Count() (int, error) {
 	n, code := r.t.Count()
 	if err := r.check("hipGetDeviceCount", code); err != nil {
-		return 0, err
+		if errors.Is(err, ErrNoGPU) {
+			return 0, fmt.Errorf("hipgo: no GPU that HIP %s can use: %w", r.version, err)
+		}
+		return 0, fmt.Errorf("hipgo: HIP %s: %w", r.version, err)
 	}
 	if n <= 0 {
 		return 0, fmt.Errorf("hipgo: %w: hipGetDeviceCount counts %d, %s", ErrNoGPU, n, r)

@@ -2,7 +2,7 @@
 
 package hipshim
 
-// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -Werror
+// #cgo CFLAGS: -std=c11 -O2 -Wall -Wextra
 import "C"
 
 import "embed"

@@ -35,7 +35,8 @@ int hipshim_arch(const struct hipshim *t, int device, char *arch, size_t n) {
     e = t->hipGetDeviceProperties(properties, device);
   }
   if (e || n == 0) return e;
-  size_t length = strnlen(properties + at, ARCH_BYTES);
+  const char *end = memchr(properties + at, 0, ARCH_BYTES);
+  size_t length = end ? (size_t)(end - properties - at) : ARCH_BYTES;
   if (length >= n) length = n - 1;
   memcpy(arch, properties + at, length);
   arch[length] = 0;

@@ -2,7 +2,7 @@
 #ifndef HIPSHIM_GUARD_H
 #define HIPSHIM_GUARD_H
 
-#include "hipshim.h"
+#include "table.h"
 
 // enter makes device current; leave makes current what was, whatever the call returned.
 static inline int enter(const struct hipshim *t, int device, int *was) {

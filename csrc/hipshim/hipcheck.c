@@ -15,7 +15,7 @@
 #pragma GCC diagnostic pop
 
 #define HIPSHIM_VENDOR_TYPES
-#include "hipshim.h"
+#include "table.h"
 
 #define CHECK(name, args) \
   _Static_assert(__builtin_types_compatible_p(__typeof__(&name), hipError_t(*) args), #name " differs from the vendor's header");

@@ -1,7 +1,7 @@
 //go:build cgo && linux
 
 #define _GNU_SOURCE
-#include "hipshim.h"
+#include "table.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -91,4 +91,18 @@ int hipshim_where(uintptr_t handle, char *file, size_t n) {
   if (!symbol || !dladdr(symbol, &info) || !info.dli_fname) return 0;
   snprintf(file, n, "%s", info.dli_fname);
   return 1;
+}
+
+const char *hipshim_library(const struct hipshim *t) { return t->library; }
+
+int hipshim_version(const struct hipshim *t) { return t->version; }
+
+int hipshim_has(const struct hipshim *t, int what) {
+  switch (what) {
+    case HIPSHIM_CU_MASK: return t->hipExtStreamCreateWithCUMask != NULL;
+    case HIPSHIM_CAPTURE_MODE: return t->hipThreadExchangeStreamCaptureMode != NULL;
+    case HIPSHIM_ADDRESS_RANGE: return t->hipMemGetAddressRange != NULL;
+    case HIPSHIM_DMABUF: return t->hipMemGetHandleForAddressRange || t->hsa_amd_portable_export_dmabuf;
+  }
+  return 0;
 }

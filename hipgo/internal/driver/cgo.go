@@ -2,7 +2,7 @@
 
 package driver
 
-// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../../../csrc/hipshim
+// #cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -I${SRCDIR}/../../../csrc/hipshim
 // #cgo LDFLAGS: -Wl,--unresolved-symbols=ignore-in-object-files -ldl
 // #cgo noescape hipshim_new
 // #cgo noescape hipshim_open
@@ -111,6 +111,9 @@ type Table struct{ c *C.struct_hipshim }
 // New fills a table by find, a C function void *(void *context, const char *name). library names what find looks in.
 // missing names the first required entry point that find lacks.
 func New(find, context unsafe.Pointer, library string) (t *Table, missing string, code int) {
+	if find == nil {
+		return nil, "a resolver", 0
+	}
 	name := C.CString(library)
 	defer C.free(unsafe.Pointer(name))
 	var c *C.struct_hipshim
@@ -163,27 +166,13 @@ func truth(b bool) C.int {
 }
 
 // Library names the file of the runtime.
-func (t *Table) Library() string { return C.GoString(&t.c.library[0]) }
+func (t *Table) Library() string { return C.GoString(C.hipshim_library(t.c)) }
 
 // Version is what hipRuntimeGetVersion returned.
-func (t *Table) Version() int { return int(t.c.version) }
+func (t *Table) Version() int { return int(C.hipshim_version(t.c)) }
 
 // Has says whether an optional entry point is there.
-func (t *Table) Has(s Symbol) bool {
-	switch s {
-	case SymbolCUMask:
-		return t.c.hipExtStreamCreateWithCUMask != nil
-	case SymbolCaptureMode:
-		return t.c.hipThreadExchangeStreamCaptureMode != nil
-	case SymbolAddressRange:
-		return t.c.hipMemGetAddressRange != nil
-	case SymbolDMABuf:
-		return t.c.hipMemGetHandleForAddressRange != nil || t.c.hsa_amd_portable_export_dmabuf != nil
-	case SymbolProperties:
-		return t.c.hipGetDeviceProperties != nil || t.c.hipGetDevicePropertiesR0600 != nil
-	}
-	return false
-}
+func (t *Table) Has(s Symbol) bool { return C.hipshim_has(t.c, C.int(s)) != 0 }
 
 func (t *Table) Count() (n, code int) {
 	var count C.int

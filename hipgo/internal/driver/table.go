@@ -3,13 +3,12 @@ package driver
 // Symbol is an optional entry point.
 type Symbol int
 
-// The optional entry points.
+// The optional entry points, numbered as in hipshim.h.
 const (
 	SymbolCUMask       Symbol = iota // hipExtStreamCreateWithCUMask
 	SymbolCaptureMode                // hipThreadExchangeStreamCaptureMode
 	SymbolAddressRange               // hipMemGetAddressRange
 	SymbolDMABuf                     // hipMemGetHandleForAddressRange, or ROCr's export
-	SymbolProperties                 // hipGetDeviceProperties, of either layout
 )
 
 // Pointer is what a runtime knows of an address. Type is numbered by the runtime's version.

@@ -1,0 +1,87 @@
+//go:build cgo && linux
+
+package driver_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hipfabric/hipfabric/hipgo/internal/driver"
+	"github.com/hipfabric/hipfabric/hipgo/internal/driver/bare"
+)
+
+func TestEachRequiredEntryPointFailsByName(t *testing.T) {
+	require.Greater(t, len(bare.Required()), 40)
+	for _, name := range bare.Required() {
+		_, err := bare.Table(name)
+		var load *driver.LoadError
+		require.ErrorAs(t, err, &load, name)
+		assert.Equal(t, name, load.Symbol)
+		assert.Equal(t, "bare", load.Library)
+		assert.ErrorIs(t, err, errors.ErrUnsupported)
+		assert.ErrorContains(t, err, name)
+	}
+}
+
+func TestWithoutAnOptionalEntryPointThereIsARuntime(t *testing.T) {
+	symbols := map[string]driver.Symbol{
+		"hipExtStreamCreateWithCUMask":       driver.SymbolCUMask,
+		"hipThreadExchangeStreamCaptureMode": driver.SymbolCaptureMode,
+		"hipMemGetAddressRange":              driver.SymbolAddressRange,
+	}
+	require.Len(t, bare.Optional(), len(symbols))
+	for _, name := range bare.Optional() {
+		table, err := bare.Table(name)
+		require.NoError(t, err, name)
+		for other, symbol := range symbols {
+			assert.Equal(t, other != name, table.Has(symbol), "%s without %s", other, name)
+		}
+		assert.False(t, table.Has(driver.SymbolDMABuf))
+	}
+}
+
+func TestHotCallsAllocateNothing(t *testing.T) {
+	table, err := bare.Table("")
+	require.NoError(t, err)
+	args, sizes := make([]byte, 128), make([]uint32, 1)
+	for name, call := range map[string]func(){
+		"write+wait": func() { table.WriteWait(0, 1, 8, 1, 16, 1) },
+		"wait":       func() { table.Wait64(0, 1, 8, 1, 0, 1) },
+		"write":      func() { table.Write64(0, 1, 8, 1) },
+		"copy":       func() { table.Copy(0, 1, 8, 16, 8, 4) },
+		"record":     func() { table.EventRecord(0, 1, 2) },
+		"query":      func() { table.EventQuery(0, 1) },
+		"capturing":  func() { table.StreamCapturing(0, 1) },
+		"launch":     func() { table.Launch(0, 1, 2, driver.Dims{}, args, sizes) },
+		"graph":      func() { table.GraphLaunch(0, 1, 2) },
+	} {
+		assert.Zero(t, testing.AllocsPerRun(100, call), name)
+	}
+}
+
+// The bar is in docs/performance.md: a crossing costs at most 1.3 times the bare one.
+func BenchmarkCrossing(b *testing.B) {
+	table, err := bare.Table("")
+	require.NoError(b, err)
+	b.Run("bare", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			bare.Call(0, 1, 8, 1, 16, 1)
+		}
+	})
+	b.Run("write+wait", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			table.WriteWait(0, 1, 8, 1, 16, 1)
+		}
+	})
+	b.Run("query", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			table.EventQuery(0, 1)
+		}
+	})
+}
