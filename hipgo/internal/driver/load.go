@@ -25,16 +25,14 @@ func (e *LoadError) Error() string {
 	return fmt.Sprintf("hipgo: %s: %v", e.Library, e.Err)
 }
 
-// Unwrap gives errors.ErrUnsupported where there is nothing else to blame.
-func (e *LoadError) Unwrap() error {
-	if e.Err != nil {
-		return e.Err
-	}
-	return errors.ErrUnsupported
-}
+// Unwrap gives the cause.
+func (e *LoadError) Unwrap() error { return e.Err }
+
+// Is makes all of them errors.ErrUnsupported.
+func (e *LoadError) Is(target error) bool { return target == errors.ErrUnsupported }
 
 // ErrSecond: two HIP runtimes in one process break each other.
-var ErrSecond = fmt.Errorf("a second HIP runtime in one process: %w", errors.ErrUnsupported)
+var ErrSecond = errors.New("a second HIP runtime in one process")
 
 // names of the runtime, best first: what is looked for when no file was named.
 func names() []string {
@@ -70,7 +68,7 @@ func Load(path string) (*Table, error) {
 		case len(handles) == 1:
 			return tableOf(handles[0], files[0])
 		case len(handles) == 0:
-			return search()
+			return search(names())
 		}
 		return nil, &LoadError{Library: files[0], Err: fmt.Errorf("%w: %s is there too", ErrSecond, strings.Join(files[1:], ", "))}
 	}
@@ -82,7 +80,7 @@ func Load(path string) (*Table, error) {
 	}
 	h, why := open(path, false)
 	if h == 0 {
-		return nil, &LoadError{Library: path, Err: fmt.Errorf("%w: %s", errors.ErrUnsupported, strings.TrimPrefix(why, path+": "))}
+		return nil, &LoadError{Library: path, Err: errors.New(strings.TrimPrefix(why, path+": "))}
 	}
 	return tableOf(h, path)
 }
@@ -94,7 +92,7 @@ func Adopt(handle uintptr) (*Table, error) {
 	}
 	file := where(handle)
 	if file == "" {
-		return nil, &LoadError{Err: fmt.Errorf("the handle %#x has no hipRuntimeGetVersion: it is no HIP runtime: %w", handle, errors.ErrUnsupported)}
+		return nil, &LoadError{Err: fmt.Errorf("the handle %#x has no hipRuntimeGetVersion: it is no HIP runtime", handle)}
 	}
 	handles, files := resident()
 	for i := range handles {
@@ -105,18 +103,17 @@ func Adopt(handle uintptr) (*Table, error) {
 	return tableOf(handle, file)
 }
 
-func search() (*Table, error) {
-	tried := names()
+func search(tried []string) (*Table, error) {
 	for _, name := range tried {
 		h, why := open(name, false)
 		if h != 0 {
 			return tableOf(h, name)
 		}
 		if !strings.HasPrefix(why, name+": cannot open shared object file: No such file") {
-			return nil, &LoadError{Library: name, Err: fmt.Errorf("%w: %s", errors.ErrUnsupported, strings.TrimPrefix(why, name+": "))}
+			return nil, &LoadError{Library: name, Err: errors.New(strings.TrimPrefix(why, name+": "))}
 		}
 	}
-	return nil, &LoadError{Err: fmt.Errorf("no HIP runtime: tried %s and /opt/rocm; install ROCm's, or name its libamdhip64: %w", strings.Join(tried, ", "), errors.ErrUnsupported)}
+	return nil, &LoadError{Err: fmt.Errorf("no HIP runtime: tried %s; install ROCm's, or name its libamdhip64", strings.Join(tried, ", "))}
 }
 
 // oldest is HIP 5.2: what the layouts and the required entry points were compared with.
@@ -137,9 +134,9 @@ func Check(t *Table, missing string, code int, file string) (*Table, error) {
 	case missing != "":
 		return nil, &LoadError{Library: file, Symbol: missing}
 	case code != 0:
-		return nil, &LoadError{Library: file, Err: fmt.Errorf("hipRuntimeGetVersion: code %d: %w", code, errors.ErrUnsupported)}
+		return nil, &LoadError{Library: file, Err: fmt.Errorf("hipRuntimeGetVersion: code %d", code)}
 	case t.Version() < oldest:
-		return nil, &LoadError{Library: file, Err: fmt.Errorf("it is HIP %d.%d; 5.2 or newer is needed: %w", t.Version()/10_000_000, t.Version()/100_000%100, errors.ErrUnsupported)}
+		return nil, &LoadError{Library: file, Err: fmt.Errorf("it is HIP %d.%d; 5.2 or newer is needed", t.Version()/10_000_000, t.Version()/100_000%100)}
 	}
 	return t, nil
 }
