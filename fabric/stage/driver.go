@@ -1,7 +1,11 @@
 package stage
 
 // Driver is what this package needs of a device; hipgo.Seam satisfies it. Addresses and handles are raw. Every method
-// leaves the calling thread's current device as it was, and is safe from any goroutine.
+// leaves the calling thread's current device as it was, and is safe from any goroutine. Copy, Record and Query, whose
+// streams are this package's own, work while another thread captures in whatever mode.
+//
+// An error with a method Invalid() bool that is true says that the arguments were wrong and nothing was queued: the call
+// is refused and the group goes on. Any other ends the group.
 type Driver interface {
 	// String names the device, its PCI id, the HIP version and the library: for every refusal.
 	String() string
@@ -27,8 +31,8 @@ type Driver interface {
 	Capturing(stream uintptr) (bool, error)
 }
 
-// Kernels is what the kernels gate needs beyond Driver; hipgo.Seam satisfies it.
-type Kernels interface {
+// Launcher is what the kernels gate needs beyond Driver; hipgo.Seam satisfies it.
+type Launcher interface {
 	// Load loads a code object, or a bundle of them, and finds its functions. The image is copied.
 	Load(image []byte, names ...string) (module uintptr, functions []uintptr, err error)
 	Unload(module uintptr) error

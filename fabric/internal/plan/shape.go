@@ -63,16 +63,22 @@ func (s *Shape) Parts() int {
 	if s.perRow > 0 {
 		return max(1, s.In/s.RowBytes*s.perRow)
 	}
-	return max(1, ceil(s.longest, s.unit))
+	return s.PartsOf(s.longest)
 }
 
 // Windows is how many parts the call may have when only Stride is known of an AllGatherV's lengths; Parts elsewhere.
 func (s *Shape) Windows() int {
 	if s.Op == fabric.AllGatherV {
-		return max(1, ceil(s.Stride, s.unit))
+		return s.PartsOf(s.Stride)
 	}
 	return s.Parts()
 }
+
+// PartsOf is how many parts there are where the longest block of all ranks is of n bytes: an AllToAllV's.
+func (s *Shape) PartsOf(n int) int { return max(1, ceil(n, s.unit)) }
+
+// Longest is this rank's longest block.
+func (s *Shape) Longest() int { return s.longest }
 
 func ceil(n, unit int) int { return (n + unit - 1) / unit }
 

@@ -1,0 +1,129 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+// closeWithin is how long Close waits for what the device may still use.
+const closeWithin = 5 * time.Second
+
+// Close ends this rank's use of the group. Streams that wait are let go. It frees once no copy can land and every stream
+// has passed the group's calls, for which it waits five seconds at most; its error then names what is not freed, which
+// happens later, should the device get so far. Calls of graphs must not be launched any more. It is idempotent.
+func (t *Transport) Close() error {
+	t.closed.Do(func() { t.closeErr = t.close() })
+	return t.closeErr
+}
+
+func (t *Transport) close() error {
+	t.closing.Store(true)
+	t.fail(&fabric.Cause{Kind: fabric.ErrClosed, Peer: -1, From: t.rank})
+	t.proxy.rouse()
+	wire := t.inner.Close() // the others hear of it, whatever the device does
+	freed := make(chan error, 1)
+	go func() {
+		<-t.drained
+		t.emptied()
+		freed <- errors.Join(t.proxy.drop(t), t.free())
+	}()
+	late := time.NewTimer(closeWithin)
+	defer late.Stop()
+	select {
+	case err := <-freed:
+		return errors.Join(wire, err)
+	case <-late.C:
+		what := "its streams have not passed the calls that were queued on them"
+		if !t.isDrained.Load() {
+			what = fmt.Sprintf("a copy of its may still land; the proxy was last in %s", t.proxy.where())
+		}
+		text := fmt.Sprintf("rank %d: %d bytes of pinned memory and the streams on %v are not freed yet: %s", t.rank,
+			len(t.words.mem)+len(t.slabs.mem), t.d, what)
+		return errors.Join(wire, &deviceError{text, nil})
+	}
+}
+
+// emptied returns once nobody uses this group's words any more: no call in progress here, and no stream that has not
+// passed its waits.
+func (t *Transport) emptied() {
+	timer := time.NewTimer(restMin)
+	defer timer.Stop()
+	rest := func() {
+		timer.Reset(restMax)
+		<-timer.C
+	}
+	for t.inside.Load() > 0 {
+		rest()
+	}
+	for _, u := range t.used.left() {
+		for !t.hasPassed(u.stream) {
+			rest()
+		}
+	}
+}
+
+// hasPassed says whether a stream has passed all that is on it. One that the driver does not know is no more: to end it was
+// to wait for it.
+func (t *Transport) hasPassed(stream uintptr) bool {
+	if err := t.d.Record(stream, t.sync.event); err != nil {
+		return refused(err)
+	}
+	for {
+		done, err := t.d.Query(t.sync.event)
+		if done || err != nil {
+			return err == nil
+		}
+		timer := time.NewTimer(restMax)
+		<-timer.C
+	}
+}
+
+// drop ends the proxy's part in a group, and the proxy if it was the group's own.
+func (p *Proxy) drop(t *Transport) error {
+	p.remove(t)
+	if t.ownProxy {
+		return p.Close()
+	}
+	return nil
+}
+
+// free gives back what open has got.
+func (t *Transport) free() error {
+	var errs []error
+	if t.gate != nil {
+		errs = append(errs, t.gate.free())
+	}
+	for _, mem := range [][]byte{t.words.mem, t.slabs.mem} {
+		if mem != nil {
+			errs = append(errs, t.d.FreeHost(mem))
+		}
+	}
+	if t.sync.opened {
+		errs = append(errs, t.d.CloseStream(t.sync.stream, t.sync.event))
+	}
+	return errors.Join(errs...)
+}
+
+// hasDrained waits for the copies of a failed group.
+func (t *Transport) hasDrained(limit time.Duration) bool {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-t.drained:
+		return true
+	case <-late.C:
+		return false
+	}
+}
+
+// Capture prepares for the engine's own capture of s, before that begins.
+func (t *Transport) Capture(s fabric.Stream) (fabric.PlanTransport, error) {
+	if err := t.enter(); err != nil {
+		return nil, err
+	}
+	defer t.leave()
+	return t.gate.capture(uintptr(s))
+}

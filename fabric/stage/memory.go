@@ -1,0 +1,134 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+// registry knows the memory that the CPU may read and write in place of a copy.
+type registry struct {
+	list atomic.Pointer[[]*memory]
+	mu   sync.Mutex // for changes
+}
+
+// view gives registered memory as the CPU sees it, nil when [p, p+n) is not all of one registration.
+func (r *registry) view(p fabric.DevPtr, n int) []byte {
+	list := r.list.Load()
+	if list == nil || n == 0 {
+		return nil
+	}
+	for _, m := range *list {
+		if off := uintptr(p) - m.device; uintptr(p) >= m.device && off <= uintptr(m.n) && n <= m.n-int(off) {
+			return m.host[off:][:n:n]
+		}
+	}
+	return nil
+}
+
+func (r *registry) change(f func([]*memory) []*memory) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []*memory
+	if old := r.list.Load(); old != nil {
+		list = slices.Clone(*old)
+	}
+	list = f(list)
+	r.list.Store(&list)
+}
+
+func (r *registry) add(m *memory) {
+	r.change(func(l []*memory) []*memory { return append(l, m) })
+}
+
+func (r *registry) remove(m *memory) {
+	r.change(func(l []*memory) []*memory { return slices.DeleteFunc(l, func(o *memory) bool { return o == m }) })
+}
+
+// memory is what Alloc and Register give.
+type memory struct {
+	t      *Transport
+	device uintptr
+	host   []byte // nil where the CPU cannot touch it
+	n      int
+	free   func() error // nil: the engine's own
+	once   sync.Once
+	err    error
+}
+
+func (m *memory) Device() fabric.DevPtr { return fabric.DevPtr(m.device) }
+func (m *memory) Len() int              { return m.n }
+func (m *memory) Bytes() []byte         { return m.host }
+
+// Close gives the memory back. After a failure it waits for the copies that may still land there, as Transport.Close does.
+func (m *memory) Close() error {
+	m.once.Do(func() {
+		m.t.registered.remove(m)
+		if m.free == nil {
+			return
+		}
+		if m.t.failed.Load() != nil && !m.t.hasDrained(closeWithin) {
+			m.err = fmt.Errorf("stage: %d bytes at %#x on %v are not freed: a copy may still land there", m.n, m.device, m.t.d)
+			return
+		}
+		m.err = m.free()
+	})
+	return m.err
+}
+
+// Alloc gives memory that this path moves with the fewest copies: on a device that shares its memory with the CPU, pinned
+// memory that the wire reads and writes in place; else the device's own where the driver can, else pinned memory. Not
+// while a stream captures.
+func (t *Transport) Alloc(n int) (fabric.DeviceMemory, error) {
+	if err := t.enter(); err != nil {
+		return nil, err
+	}
+	defer t.leave()
+	size := max(n, 1) // so that it has an address
+	if l, ok := t.d.(Launcher); ok && !t.d.Integrated() {
+		p, err := l.AllocDevice(size)
+		if err != nil {
+			return nil, t.allocErr(n, err)
+		}
+		return &memory{t: t, device: p, n: n, free: func() error { return l.FreeDevice(p) }}, nil
+	}
+	host, device, err := t.d.AllocHost(size)
+	if err != nil {
+		return nil, t.allocErr(n, err)
+	}
+	m := &memory{t: t, device: device, host: host[:n:n], n: n, free: func() error { return t.d.FreeHost(host) }}
+	if t.d.Integrated() {
+		t.registered.add(m)
+	}
+	return m, nil
+}
+
+func (t *Transport) allocErr(n int, err error) error {
+	return fabric.Unsupportedf("%v gives no %d bytes: %v", t.d, n, err)
+}
+
+// Register lets calls use pinned memory of the engine's in place where the device shares its memory with the CPU; elsewhere it
+// changes nothing. host is the memory at device as the CPU sees it. Close the result, which frees nothing, before the
+// memory is freed.
+func (t *Transport) Register(host []byte, device uintptr) (fabric.DeviceMemory, error) {
+	if err := t.enter(); err != nil {
+		return nil, err
+	}
+	defer t.leave()
+	pinned, err := t.d.Inspect(device, len(host))
+	if err == nil && !pinned {
+		err = errors.New("it is device memory")
+	}
+	if err != nil {
+		return nil, fabric.Invalidf("%d bytes at %#x are no pinned memory of %v: %v", len(host), device, t.d, err)
+	}
+	m := &memory{t: t, device: device, host: host, n: len(host)}
+	if t.d.Integrated() {
+		t.registered.add(m)
+	}
+	return m, nil
+}

@@ -1,0 +1,127 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+// Queue queues a checked call on s and returns: fabric.StreamTransport says the rest. Its errors are ErrInvalid for a buffer
+// or a stream that is none of the device's, ErrCapture for a stream that captures without a plan, ErrClosed, or the
+// group's cause.
+func (t *Transport) Queue(s fabric.Stream, c *fabric.Call) error {
+	if err := t.enter(); err != nil {
+		return err
+	}
+	defer t.leave()
+	if err := t.inspect("in", c.Device.In, c.Device.InBytes); err != nil {
+		return err
+	}
+	if err := t.inspect("out", c.Device.Out, c.Device.OutBytes); err != nil {
+		return err
+	}
+	if c.Device.Lengths != 0 {
+		if err := t.inspect("lengths", c.Device.Lengths, 4*t.world); err != nil {
+			return err
+		}
+	}
+	return t.gate.queue(uintptr(s), c)
+}
+
+// enter begins a use of what Close frees, unless the group has ended.
+func (t *Transport) enter() error {
+	t.inside.Add(1)
+	if t.failed.Load() != nil {
+		t.leave()
+		return t.ended()
+	}
+	return nil
+}
+
+func (t *Transport) leave() { t.inside.Add(-1) }
+
+// inspect refuses memory that the device cannot reach.
+func (t *Transport) inspect(what string, p fabric.DevPtr, n int) error {
+	if n == 0 {
+		return nil
+	}
+	if _, err := t.d.Inspect(uintptr(p), n); err != nil {
+		return fabric.Invalidf("%s, %d bytes at %#x, is no memory of %v: %v", what, n, uintptr(p), t.d, err)
+	}
+	return nil
+}
+
+// refused says whether the driver found its arguments wrong, and did nothing.
+func refused(err error) bool {
+	var e interface{ Invalid() bool }
+	return errors.As(err, &e) && e.Invalid()
+}
+
+// capturing asks a stream whether it captures.
+func (t *Transport) capturing(stream uintptr) (bool, error) {
+	yes, err := t.d.Capturing(stream)
+	switch {
+	case err == nil:
+		return yes, nil
+	case refused(err):
+		return false, fabric.Invalidf("stream %#x is none of %v: %v", stream, t.d, err)
+	default:
+		return false, t.failQueue(fmt.Sprintf("rank %d: asking stream %#x on %v whether it captures: %v", t.rank, stream, t.d, err), err)
+	}
+}
+
+func (t *Transport) refuseCapture(stream uintptr) error {
+	yes, err := t.capturing(stream)
+	if err == nil && yes {
+		err = capturef("stream %#x is being captured, and the words gate cannot be: open the group with the kernels gate", stream)
+	}
+	return err
+}
+
+// queueFailed is for an operation that may be half on the stream: the group cannot go on.
+func (t *Transport) queueFailed(stream uintptr, c *fabric.Call, err error) error {
+	return t.failQueue(fmt.Sprintf("rank %d: queueing %v on stream %#x of %v: %v", t.rank, c.Op, stream, t.d, err), err)
+}
+
+func (t *Transport) failQueue(text string, err error) error {
+	t.fail(t.deviceCause(text, err))
+	return t.ended()
+}
+
+func capturef(format string, args ...any) error { return &captureError{fmt.Sprintf(format, args...)} }
+
+type captureError struct{ text string }
+
+func (e *captureError) Error() string { return fabric.ErrCapture.Error() + ": " + e.text }
+func (e *captureError) Unwrap() error { return fabric.ErrCapture }
+
+// room waits until seq has a slot, while calls go on to end.
+func (t *Transport) room(seq uint64) error {
+	if seq-t.finished.Load() <= ringSlots {
+		return nil
+	}
+	timer := time.NewTimer(restMin)
+	defer timer.Stop()
+	last, since := t.finished.Load(), time.Now()
+	for {
+		<-timer.C
+		if t.failed.Load() != nil {
+			return t.ended()
+		}
+		at := t.finished.Load()
+		if seq-at <= ringSlots {
+			return nil
+		}
+		if at != last {
+			last, since = at, time.Now()
+		}
+		if t.c.Timeout >= 0 && time.Since(since) >= t.c.Timeout {
+			t.fail(&fabric.Cause{Kind: fabric.ErrTimeout, Peer: t.rank, From: t.rank,
+				Text: fmt.Sprintf("rank %d: %d calls are queued and none has ended for %v; call %d is next", t.rank, ringSlots, t.c.Timeout, at+1)})
+			return t.ended()
+		}
+		timer.Reset(restMin)
+	}
+}

@@ -1,0 +1,160 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+// syncer is the event that waits for streams go by. One wait has it at a time.
+type syncer struct {
+	stream, event uintptr
+	opened        bool
+	free          chan struct{} // has a token while in use
+}
+
+func (s *syncer) open(d Driver) (err error) {
+	s.stream, s.event, _, err = d.OpenStream()
+	s.opened = err == nil
+	return err
+}
+
+// Sync returns once s has passed everything queued so far: nil; or the group's *Cause, once no copy of this rank can land
+// any more or a second has passed; or ctx's error, which leaves the group alone. One at a time waits; others wait for it.
+func (t *Transport) Sync(ctx context.Context, s fabric.Stream) error {
+	t.inside.Add(1)
+	defer t.leave()
+	select {
+	case t.sync.free <- struct{}{}:
+		defer func() { <-t.sync.free }()
+	case <-t.settled:
+		return t.lost(ctx)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if t.failed.Load() != nil {
+		return t.lost(ctx)
+	}
+	stream := uintptr(s)
+	if yes, err := t.capturing(stream); err != nil || yes {
+		if yes {
+			err = capturef("stream %#x is being captured: nothing of it runs before its graph is launched", stream)
+		}
+		return err
+	}
+	upTo := t.queued.Load()
+	if err := t.d.Record(stream, t.sync.event); err != nil {
+		if refused(err) {
+			return fabric.Invalidf("stream %#x is none of %v: %v", stream, t.d, err)
+		}
+		return t.failQueue(fmt.Sprintf("rank %d: recording an event on stream %#x of %v: %v", t.rank, stream, t.d, err), err)
+	}
+	done, err := t.await(ctx)
+	switch {
+	case err != nil:
+		return err
+	case t.failed.Load() != nil:
+		return t.lost(ctx)
+	case done:
+		t.used.passed(stream, upTo)
+	}
+	return nil
+}
+
+// await polls the event: at first without pause, then after short rests.
+func (t *Transport) await(ctx context.Context) (bool, error) {
+	began := time.Now()
+	var timer *time.Timer
+	for {
+		for range clockEvery {
+			if done, err := t.d.Query(t.sync.event); err != nil {
+				return false, t.failQueue(fmt.Sprintf("rank %d: asking after an event on %v: %v", t.rank, t.d, err), err)
+			} else if done {
+				return true, nil
+			}
+			if t.failed.Load() != nil {
+				return false, nil
+			}
+		}
+		idle := time.Since(began)
+		if idle < syncSpin {
+			if ctx.Err() != nil {
+				return false, ctx.Err()
+			}
+			continue
+		}
+		rest := min(max(idle/restPart, restMin), restMax)
+		if timer == nil {
+			timer = time.NewTimer(rest)
+			defer timer.Stop()
+		} else {
+			timer.Reset(rest)
+		}
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-t.settled:
+			return false, nil
+		}
+	}
+}
+
+// syncSpin is shorter than the proxy's: there may be one core for both.
+const syncSpin = 100 * time.Microsecond
+
+// lost is what a wait on a failed group gives.
+func (t *Transport) lost(ctx context.Context) error {
+	timer := time.NewTimer(time.Duration(landWithin+2) * watchEvery)
+	defer timer.Stop()
+	select {
+	case <-t.drained:
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return t.ended()
+}
+
+// streams remembers on which streams calls were queued, until they are known to have passed them.
+type streams struct {
+	mu   sync.Mutex
+	list []usage
+}
+
+type usage struct {
+	stream uintptr
+	upTo   uint64
+}
+
+func (s *streams) note(stream uintptr, seq uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.list {
+		if s.list[i].stream == stream {
+			s.list[i].upTo = seq
+			return
+		}
+	}
+	s.list = append(s.list, usage{stream, seq})
+}
+
+func (s *streams) passed(stream uintptr, upTo uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.list {
+		if s.list[i].stream == stream && s.list[i].upTo <= upTo {
+			s.list = append(s.list[:i], s.list[i+1:]...)
+			return
+		}
+	}
+}
+
+func (s *streams) left() []usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]usage(nil), s.list...)
+}

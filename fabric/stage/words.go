@@ -1,0 +1,73 @@
+package stage
+
+import (
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+// wordsGate puts two operations of a call on its stream and no copy: a write of the call's ready word, and a wait on its done
+// word. A copy there would wait behind the wait of the call before, in a ring that the device's other streams share.
+type wordsGate struct {
+	t    *Transport
+	ring [ringSlots]entry // by slot of the call's number
+	now  uint64           // the proxy's: the call whose parts are being begun
+	part int              // of it, the next one
+}
+
+func newWordsGate(t *Transport) (*wordsGate, error) {
+	g := &wordsGate{t: t}
+	return g, nil
+}
+
+func (g *wordsGate) queue(stream uintptr, c *fabric.Call) error {
+	t := g.t
+	if err := t.refuseCapture(stream); err != nil {
+		return err
+	}
+	seq := t.queued.Load() + 1
+	if err := t.room(seq); err != nil {
+		return err
+	}
+	g.ring[slot(seq)].set(t, c)
+	t.used.note(stream, seq)
+	t.queued.Store(seq)
+	if err := t.d.WriteWait(stream, t.words.readyPtr(seq), seq, t.words.donePtr(seq), seq); err != nil {
+		return t.queueFailed(stream, c, err)
+	}
+	t.proxy.called()
+	return nil
+}
+
+func (g *wordsGate) capture(uintptr) (fabric.PlanTransport, error) {
+	return nil, capturef("the words gate cannot be captured: its waits are no part of a graph; open the group with the kernels gate")
+}
+
+func (g *wordsGate) next(j *job) bool {
+	t := g.t
+	if g.part == 0 {
+		if g.now == t.queued.Load() || !t.words.isReady(g.now+1) {
+			return false
+		}
+		g.now++
+	}
+	e := &g.ring[slot(g.now)]
+	if g.part > 0 && !e.vector {
+		return false
+	}
+	j.e, j.seq, j.part = e, g.now, g.part
+	g.part++
+	if e.vector {
+		g.learned(j)
+	}
+	return true
+}
+
+// learned says whether the part begun last is the call's last one, which its lengths decide.
+func (g *wordsGate) learned(j *job) {
+	if j.last = g.part == j.e.shape.Parts(); j.last {
+		g.part = 0
+	}
+}
+
+func (g *wordsGate) passed(*job) {}
+func (g *wordsGate) busy() bool  { return false }
+func (g *wordsGate) free() error { return nil }
