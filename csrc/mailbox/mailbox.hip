@@ -98,7 +98,7 @@ HF_FN hf_u64 hf_stage_begin(const struct hf_args *args) {
 }
 
 HF_KERNEL(hf_stage) {
-    HF_SHARED hf_u64 sequence;
+    HF_SHARED(sequence);
     HF_GLOBAL struct hf_device *device = HF_PTR(struct hf_device, args->device);
     HF_GLOBAL struct hf_host *host = HF_PTR(struct hf_host, args->host);
     HF_LANES(lane) {
@@ -136,7 +136,7 @@ HF_FN hf_u64 hf_collect_begin(const struct hf_args *args) {
 }
 
 HF_KERNEL(hf_collect) {
-    HF_SHARED hf_u64 sequence;
+    HF_SHARED(sequence);
     HF_GLOBAL struct hf_device *device = HF_PTR(struct hf_device, args->device);
     HF_GLOBAL struct hf_host *host = HF_PTR(struct hf_host, args->host);
     HF_LANES(lane) {

@@ -24,7 +24,7 @@
 
 #if defined(__AMDGCN__)
 #define HF_FN static inline __attribute__((device, always_inline))
-#define HF_SHARED static __attribute__((shared))
+#define HF_SHARED(name) static __attribute__((shared)) hf_u64 name
 #define HF_CLOCK_KHZ(args) ((args)->clock ? (args)->clock : 100000)
 typedef hf_u32 hf_wide __attribute__((vector_size(16), may_alias));
 
@@ -74,7 +74,7 @@ HF_FN void hf_pause(void) { __builtin_amdgcn_s_sleep(8); }
 
 #elif defined(__NVPTX__)
 #define HF_FN static inline __attribute__((device, always_inline))
-#define HF_SHARED static __attribute__((shared))
+#define HF_SHARED(name) static __attribute__((shared)) hf_u64 name
 #define HF_CLOCK_KHZ(args) 1000000
 typedef hf_u32 hf_wide __attribute__((vector_size(16), may_alias));
 

@@ -6,7 +6,7 @@
 #define HF_PLATFORM_HOST_H
 
 #define HF_FN static inline
-#define HF_SHARED
+#define HF_SHARED(name) hf_u64 name = 0
 #define HF_CLOCK_KHZ(args) 1000000ull
 typedef hf_u32 hf_wide __attribute__((vector_size(16), may_alias));
 
