@@ -3,7 +3,6 @@ package hipgo
 import (
 	"fmt"
 	"sync/atomic"
-
 	"unsafe"
 )
 
@@ -33,8 +32,14 @@ func (d *Device) Malloc(n int) (*Buffer, error) {
 // WrapBuffer views n bytes of device memory that somebody else owns: its Close frees nothing.
 func (d *Device) WrapBuffer(raw uintptr, n int) *Buffer { return &Buffer{d: d, ptr: raw, n: n} }
 
-// Ptr is the address for the device. The CPU must not touch it, not even where the device is integrated.
-func (b *Buffer) Ptr() uintptr { return b.ptr }
+// Ptr is the address for the device; 0 after Close, which every call refuses. The CPU must not touch it, not even where the
+// device is integrated.
+func (b *Buffer) Ptr() uintptr {
+	if b.closed.Load() {
+		return 0
+	}
+	return b.ptr
+}
 
 // Len is in bytes.
 func (b *Buffer) Len() int { return b.n }
@@ -88,7 +93,7 @@ func (d *Device) hostMalloc(n int) ([]byte, uintptr, error) {
 	return mem, ptr, nil
 }
 
-// Bytes is the memory for the CPU, worth until Close: a use after that faults.
+// Bytes is the memory for the CPU, worth until Close: a use of it after that faults. None after Close.
 func (h *HostBuffer) Bytes() []byte {
 	if h.closed.Load() {
 		return nil
@@ -96,8 +101,13 @@ func (h *HostBuffer) Bytes() []byte {
 	return h.mem
 }
 
-// Ptr is the memory's address for the device.
-func (h *HostBuffer) Ptr() uintptr { return h.ptr }
+// Ptr is the memory's address for the device; 0 after Close.
+func (h *HostBuffer) Ptr() uintptr {
+	if h.closed.Load() {
+		return 0
+	}
+	return h.ptr
+}
 
 // Len is in bytes.
 func (h *HostBuffer) Len() int { return len(h.mem) }

@@ -15,19 +15,43 @@ import (
 // Driver and Kernels. It is safe for concurrent use. What it gave it takes back, and nothing else.
 type Seam struct {
 	d       *Device
-	mu      sync.Mutex
-	host    map[*byte][]byte
-	memory  map[uintptr]int
-	streams map[uintptr]uintptr // and the event of each
-	modules map[uintptr]unsafe.Pointer
+	host    ledger[*byte, []byte]
+	memory  ledger[uintptr, int]
+	streams ledger[uintptr, uintptr] // and the event of each
+	modules ledger[uintptr, unsafe.Pointer]
 }
 
 // Seam gives the device so, with books of its own.
-func (d *Device) Seam() *Seam {
-	return &Seam{
-		d: d, host: map[*byte][]byte{}, memory: map[uintptr]int{},
-		streams: map[uintptr]uintptr{}, modules: map[uintptr]unsafe.Pointer{},
+func (d *Device) Seam() *Seam { return &Seam{d: d} }
+
+// ledger knows what was given out.
+type ledger[K comparable, V any] struct {
+	mu    sync.Mutex
+	given map[K]V
+}
+
+func (l *ledger[K, V]) give(k K, v V) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.given == nil {
+		l.given = map[K]V{}
 	}
+	l.given[k] = v
+}
+
+// take strikes k out, and puts it back where back fails.
+func (l *ledger[K, V]) take(k K, back func(V) error) (ours bool, err error) {
+	l.mu.Lock()
+	v, ours := l.given[k]
+	delete(l.given, k)
+	l.mu.Unlock()
+	if !ours {
+		return false, nil
+	}
+	if err = back(v); err != nil {
+		l.give(k, v)
+	}
+	return true, err
 }
 
 // String is the device's.
@@ -42,23 +66,19 @@ func (s *Seam) AllocHost(bytes int) (mem []byte, device uintptr, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.host[unsafe.SliceData(mem)] = mem
+	s.host.give(unsafe.SliceData(mem), mem)
 	return mem, device, nil
 }
 
 // FreeHost takes back what AllocHost gave.
 func (s *Seam) FreeHost(mem []byte) error {
-	first := unsafe.SliceData(mem)
-	s.mu.Lock()
-	whole, ours := s.host[first]
-	delete(s.host, first)
-	s.mu.Unlock()
+	ours, err := s.host.take(unsafe.SliceData(mem), func(whole []byte) error {
+		return s.d.rt.check("hipHostFree", s.d.rt.t.HostFree(s.d.ordinal, whole))
+	})
 	if !ours {
-		return invalid("%d bytes at %p: not from AllocHost, or freed already", len(mem), first)
+		return invalid("%d bytes at %p: not from AllocHost, or freed already", len(mem), unsafe.SliceData(mem))
 	}
-	return s.d.rt.check("hipHostFree", s.d.rt.t.HostFree(s.d.ordinal, whole))
+	return err
 }
 
 // Inspect fails, saying what p is, unless [p, p+bytes) lies in one live allocation that this device can reach. host tells
@@ -67,11 +87,9 @@ func (s *Seam) Inspect(p uintptr, bytes int) (host bool, err error) { return s.d
 
 // OpenStream gives a stream and an event for it. private: a hardware queue of its own, which no parked stream can hold up.
 func (s *Seam) OpenStream() (stream, event uintptr, private bool, err error) {
-	private = s.d.rt.Has(FeatureCUMask)
-	var made Stream
-	if private {
-		made, err = s.d.NewStreamCUMask(nil)
-	} else {
+	made, err := s.d.NewStreamCUMask(nil)
+	private = err == nil
+	if errors.Is(err, errors.ErrUnsupported) {
 		made, err = s.d.NewStream(StreamNonBlocking)
 	}
 	if err != nil {
@@ -81,27 +99,26 @@ func (s *Seam) OpenStream() (stream, event uintptr, private bool, err error) {
 	if err != nil {
 		return 0, 0, false, errors.Join(err, made.Close())
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.streams[made.raw] = mark.raw
+	s.streams.give(made.raw, mark.raw)
 	return made.raw, mark.raw, private, nil
 }
 
 // CloseStream takes back what OpenStream gave, waiting inside HIP until the stream has run dry.
 func (s *Seam) CloseStream(stream, event uintptr) error {
-	s.mu.Lock()
-	has, ours := s.streams[stream]
-	ours = ours && has == event
-	if ours {
-		delete(s.streams, stream)
-	}
-	s.mu.Unlock()
-	if !ours {
-		return invalid("stream %#x with event %#x: not from OpenStream, or closed already", stream, event)
-	}
 	t, at := s.d.rt.t, s.d.ordinal
-	return errors.Join(s.d.rt.check("hipStreamDestroy", t.StreamDestroy(at, stream)),
-		s.d.rt.check("hipEventDestroy", t.EventDestroy(at, event)))
+	ours, err := s.streams.take(stream, func(its uintptr) error {
+		if its != event {
+			return invalid("event %#x is not stream %#x's", event, stream)
+		}
+		return s.d.rt.check("hipStreamDestroy", t.StreamDestroy(at, stream))
+	})
+	if !ours {
+		return invalid("stream %#x: not from OpenStream, or closed already", stream)
+	}
+	if err != nil {
+		return err
+	}
+	return s.d.rt.check("hipEventDestroy", t.EventDestroy(at, event))
 }
 
 // Copy queues a copy in any direction.
@@ -146,22 +163,19 @@ func (s *Seam) Load(image []byte, names ...string) (module uintptr, functions []
 		}
 		functions = append(functions, f)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.modules[module] = kept
+	s.modules.give(module, kept)
 	return module, functions, nil
 }
 
 // Unload takes back what Load gave.
 func (s *Seam) Unload(module uintptr) error {
-	s.mu.Lock()
-	kept, ours := s.modules[module]
-	delete(s.modules, module)
-	s.mu.Unlock()
+	ours, err := s.modules.take(module, func(kept unsafe.Pointer) error {
+		return s.d.rt.check("hipModuleUnload", s.d.rt.t.ModuleUnload(s.d.ordinal, module, kept))
+	})
 	if !ours {
 		return invalid("module %#x: not from Load, or unloaded already", module)
 	}
-	return s.d.rt.check("hipModuleUnload", s.d.rt.t.ModuleUnload(s.d.ordinal, module, kept))
+	return err
 }
 
 // Launch queues a kernel that takes one struct by value. args is copied.
@@ -189,9 +203,7 @@ func (s *Seam) AllocDevice(bytes int) (uintptr, error) {
 	if err := s.zero(b); err != nil {
 		return 0, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.memory[b.ptr] = bytes
+	s.memory.give(b.ptr, bytes)
 	return b.ptr, nil
 }
 
@@ -219,12 +231,11 @@ func (s *Seam) zero(b *Buffer) error {
 
 // FreeDevice takes back what AllocDevice gave.
 func (s *Seam) FreeDevice(p uintptr) error {
-	s.mu.Lock()
-	_, ours := s.memory[p]
-	delete(s.memory, p)
-	s.mu.Unlock()
+	ours, err := s.memory.take(p, func(int) error {
+		return s.d.rt.check("hipFree", s.d.rt.t.Free(s.d.ordinal, p))
+	})
 	if !ours {
 		return invalid("device memory at %#x: not from AllocDevice, or freed already", p)
 	}
-	return s.d.rt.check("hipFree", s.d.rt.t.Free(s.d.ordinal, p))
+	return err
 }

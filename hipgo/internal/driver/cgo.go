@@ -174,58 +174,68 @@ func (t *Table) Version() int { return int(C.hipshim_version(t.c)) }
 // Has says whether an optional entry point is there.
 func (t *Table) Has(s Symbol) bool { return C.hipshim_has(t.c, C.int(s)) != 0 }
 
+// Count is hipInit and hipGetDeviceCount.
 func (t *Table) Count() (n, code int) {
 	var count C.int
 	e := C.hipshim_count(t.c, &count)
 	return int(count), int(e)
 }
 
+// Attribute is hipDeviceGetAttribute.
 func (t *Table) Attribute(device, attribute int) (value, code int) {
 	var v C.int
 	e := C.hipshim_attribute(t.c, C.int(device), C.int(attribute), &v)
 	return int(v), int(e)
 }
 
+// Name is hipDeviceGetName.
 func (t *Table) Name(device int) (string, int) {
 	var b [256]byte
 	e := C.hipshim_name(t.c, C.int(device), (*C.char)(unsafe.Pointer(&b)), C.size_t(len(b)))
 	return text(b[:]), int(e)
 }
 
+// PCI is hipDeviceGetPCIBusId.
 func (t *Table) PCI(device int) (string, int) {
 	var b [64]byte
 	e := C.hipshim_pci(t.c, C.int(device), (*C.char)(unsafe.Pointer(&b)), C.size_t(len(b)))
 	return text(b[:]), int(e)
 }
 
+// Arch is gcnArchName of hipGetDeviceProperties, read at its version's offset; 801 where the runtime has no properties.
 func (t *Table) Arch(device int) (string, int) {
 	var b [256]byte
 	e := C.hipshim_arch(t.c, C.int(device), (*C.char)(unsafe.Pointer(&b)), C.size_t(len(b)))
 	return text(b[:]), int(e)
 }
 
+// Memory is hipMemGetInfo.
 func (t *Table) Memory(device int) (available, total uint64, code int) {
 	var a, b C.uint64_t
 	e := C.hipshim_memory(t.c, C.int(device), &a, &b)
 	return uint64(a), uint64(b), int(e)
 }
 
+// PriorityRange is hipDeviceGetStreamPriorityRange.
 func (t *Table) PriorityRange(device int) (least, greatest, code int) {
 	var a, b C.int
 	e := C.hipshim_priority_range(t.c, C.int(device), &a, &b)
 	return int(a), int(b), int(e)
 }
 
+// Malloc is hipMalloc.
 func (t *Table) Malloc(device, n int) (uintptr, int) {
 	var p C.uintptr_t
 	e := C.hipshim_malloc(t.c, C.int(device), C.size_t(n), &p)
 	return uintptr(p), int(e)
 }
 
+// Free is hipFree.
 func (t *Table) Free(device int, p uintptr) int {
 	return int(C.hipshim_free(t.c, C.int(device), C.uintptr_t(p)))
 }
 
+// HostMalloc is hipHostMalloc, mapped and coherent, and hipHostGetDevicePointer.
 func (t *Table) HostMalloc(device, n int) ([]byte, uintptr, int) {
 	var host unsafe.Pointer
 	var p C.uintptr_t
@@ -235,10 +245,12 @@ func (t *Table) HostMalloc(device, n int) ([]byte, uintptr, int) {
 	return unsafe.Slice((*byte)(host), n), uintptr(p), 0
 }
 
+// HostFree is hipHostFree of what HostMalloc gave.
 func (t *Table) HostFree(device int, mem []byte) int {
 	return int(C.hipshim_host_free(t.c, C.int(device), unsafe.Pointer(unsafe.SliceData(mem))))
 }
 
+// Pointer is hipPointerGetAttributes and, where it is there, hipMemGetAddressRange.
 func (t *Table) Pointer(device int, p uintptr) (Pointer, int) {
 	var out C.struct_hipshim_pointer
 	e := C.hipshim_pointer(t.c, C.int(device), C.uintptr_t(p), &out)
@@ -248,69 +260,82 @@ func (t *Table) Pointer(device int, p uintptr) (Pointer, int) {
 	}, int(e)
 }
 
+// ExportDMABuf is hipMemGetHandleForAddressRange, else ROCr's export.
 func (t *Table) ExportDMABuf(device int, p uintptr, n int) (fd int, offset uint64, code int) {
 	file, at := C.int(-1), C.uint64_t(0)
 	e := C.hipshim_export_dmabuf(t.c, C.int(device), C.uintptr_t(p), C.size_t(n), &file, &at)
 	return int(file), uint64(at), int(e)
 }
 
+// StreamCreate is hipStreamCreateWithFlags.
 func (t *Table) StreamCreate(device int, flags uint32) (uintptr, int) {
 	var s C.uintptr_t
 	e := C.hipshim_stream_create(t.c, C.int(device), C.uint(flags), &s)
 	return uintptr(s), int(e)
 }
 
+// StreamCreatePriority is hipStreamCreateWithPriority.
 func (t *Table) StreamCreatePriority(device int, flags uint32, priority int) (uintptr, int) {
 	var s C.uintptr_t
 	e := C.hipshim_stream_create_priority(t.c, C.int(device), C.uint(flags), C.int(priority), &s)
 	return uintptr(s), int(e)
 }
 
-// StreamCreateMask wants one word or more.
+// StreamCreateMask is hipExtStreamCreateWithCUMask; it wants one word or more.
 func (t *Table) StreamCreateMask(device int, mask []uint32) (uintptr, int) {
 	var s C.uintptr_t
 	e := C.hipshim_stream_create_mask(t.c, C.int(device), C.uint32_t(len(mask)), (*C.uint32_t)(unsafe.SliceData(mask)), &s)
 	return uintptr(s), int(e)
 }
 
+// StreamDestroy is hipStreamDestroy.
 func (t *Table) StreamDestroy(device int, stream uintptr) int {
 	return int(C.hipshim_stream_destroy(t.c, C.int(device), C.uintptr_t(stream)))
 }
 
+// StreamQuery is hipStreamQuery.
 func (t *Table) StreamQuery(device int, stream uintptr) int {
 	return int(C.hipshim_stream_query(t.c, C.int(device), C.uintptr_t(stream)))
 }
 
+// StreamCapturing is hipStreamIsCapturing.
 func (t *Table) StreamCapturing(device int, stream uintptr) (status, code int) {
 	var s C.int
 	e := C.hipshim_stream_capturing(t.c, C.int(device), C.uintptr_t(stream), &s)
 	return int(s), int(e)
 }
 
+// StreamWaitEvent is hipStreamWaitEvent.
 func (t *Table) StreamWaitEvent(device int, stream, event uintptr) int {
 	return int(C.hipshim_stream_wait_event(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(event)))
 }
 
+// Copy is hipMemcpyAsync.
 func (t *Table) Copy(device int, stream, dst, src uintptr, n, kind int) int {
 	return int(C.hipshim_copy(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(dst), C.uintptr_t(src), C.size_t(n), C.int(kind)))
 }
 
+// Memset is hipMemsetAsync.
 func (t *Table) Memset(device int, stream, dst uintptr, value byte, n int) int {
 	return int(C.hipshim_memset(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(dst), C.int(value), C.size_t(n)))
 }
 
+// Wait64 is hipStreamWaitValue64.
 func (t *Table) Wait64(device int, stream, p uintptr, v uint64, flags uint32, mask uint64) int {
 	return int(C.hipshim_wait64(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(p), C.uint64_t(v), C.uint(flags), C.uint64_t(mask)))
 }
 
+// Wait32 is hipStreamWaitValue32.
 func (t *Table) Wait32(device int, stream, p uintptr, v, flags, mask uint32) int {
 	return int(C.hipshim_wait32(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(p), C.uint32_t(v), C.uint(flags), C.uint32_t(mask)))
 }
 
+// Write64 is hipStreamWriteValue64.
 func (t *Table) Write64(device int, stream, p uintptr, v uint64) int {
 	return int(C.hipshim_write64(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(p), C.uint64_t(v)))
 }
 
+// Write32 is hipStreamWriteValue32.
 func (t *Table) Write32(device int, stream, p uintptr, v uint32) int {
 	return int(C.hipshim_write32(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(p), C.uint32_t(v)))
 }
@@ -322,70 +347,82 @@ func (t *Table) WriteWait(device int, stream, ready uintptr, r uint64, done uint
 	return int(n), int(e)
 }
 
+// EventCreate is hipEventCreateWithFlags.
 func (t *Table) EventCreate(device int, flags uint32) (uintptr, int) {
 	var v C.uintptr_t
 	e := C.hipshim_event_create(t.c, C.int(device), C.uint(flags), &v)
 	return uintptr(v), int(e)
 }
 
+// EventDestroy is hipEventDestroy.
 func (t *Table) EventDestroy(device int, event uintptr) int {
 	return int(C.hipshim_event_destroy(t.c, C.int(device), C.uintptr_t(event)))
 }
 
+// EventRecord is hipEventRecord.
 func (t *Table) EventRecord(device int, event, stream uintptr) int {
 	return int(C.hipshim_event_record(t.c, C.int(device), C.uintptr_t(event), C.uintptr_t(stream)))
 }
 
+// EventQuery is hipEventQuery.
 func (t *Table) EventQuery(device int, event uintptr) int {
 	return int(C.hipshim_event_query(t.c, C.int(device), C.uintptr_t(event)))
 }
 
-// EventElapsed is in milliseconds.
+// EventElapsed is hipEventElapsedTime, in milliseconds.
 func (t *Table) EventElapsed(device int, start, stop uintptr) (float32, int) {
 	var ms C.float
 	e := C.hipshim_event_elapsed(t.c, C.int(device), C.uintptr_t(start), C.uintptr_t(stop), &ms)
 	return float32(ms), int(e)
 }
 
+// BeginCapture is hipStreamBeginCapture.
 func (t *Table) BeginCapture(device int, stream uintptr, mode int) int {
 	return int(C.hipshim_begin_capture(t.c, C.int(device), C.uintptr_t(stream), C.int(mode)))
 }
 
+// EndCapture is hipStreamEndCapture.
 func (t *Table) EndCapture(device int, stream uintptr) (uintptr, int) {
 	var g C.uintptr_t
 	e := C.hipshim_end_capture(t.c, C.int(device), C.uintptr_t(stream), &g)
 	return uintptr(g), int(e)
 }
 
+// GraphInstantiate is hipGraphInstantiate.
 func (t *Table) GraphInstantiate(device int, graph uintptr) (uintptr, int) {
 	var x C.uintptr_t
 	e := C.hipshim_graph_instantiate(t.c, C.int(device), C.uintptr_t(graph), &x)
 	return uintptr(x), int(e)
 }
 
+// GraphLaunch is hipGraphLaunch.
 func (t *Table) GraphLaunch(device int, exec, stream uintptr) int {
 	return int(C.hipshim_graph_launch(t.c, C.int(device), C.uintptr_t(exec), C.uintptr_t(stream)))
 }
 
+// GraphDestroy is hipGraphDestroy.
 func (t *Table) GraphDestroy(device int, graph uintptr) int {
 	return int(C.hipshim_graph_destroy(t.c, C.int(device), C.uintptr_t(graph)))
 }
 
+// ExecDestroy is hipGraphExecDestroy.
 func (t *Table) ExecDestroy(device int, exec uintptr) int {
 	return int(C.hipshim_exec_destroy(t.c, C.int(device), C.uintptr_t(exec)))
 }
 
-// ModuleLoad copies the image to memory that ModuleUnload frees.
+// ModuleLoad is hipModuleLoadData of a copy in memory that ModuleUnload frees.
 func (t *Table) ModuleLoad(device int, image []byte) (module uintptr, kept unsafe.Pointer, code int) {
 	var m C.uintptr_t
 	e := C.hipshim_module_load(t.c, C.int(device), unsafe.Pointer(unsafe.SliceData(image)), C.size_t(len(image)), &m, &kept)
 	return uintptr(m), kept, int(e)
 }
 
+// ModuleUnload is hipModuleUnload.
 func (t *Table) ModuleUnload(device int, module uintptr, kept unsafe.Pointer) int {
 	return int(C.hipshim_module_unload(t.c, C.int(device), C.uintptr_t(module), kept))
 }
 
+// ModuleFunction is hipModuleGetFunction.
 func (t *Table) ModuleFunction(device int, module uintptr, name string) (uintptr, int) {
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
@@ -394,7 +431,7 @@ func (t *Table) ModuleFunction(device int, module uintptr, name string) (uintptr
 	return uintptr(f), int(e)
 }
 
-// Launch takes its arguments packed one after the other, sizes telling them apart. All are copied.
+// Launch is hipModuleLaunchKernel. Its arguments come packed one after the other, sizes telling them apart; all are copied.
 func (t *Table) Launch(device int, stream, function uintptr, d Dims, args []byte, sizes []uint32) int {
 	dims := C.struct_hipshim_dims{
 		grid:   [3]C.uint{C.uint(d.Grid[0]), C.uint(d.Grid[1]), C.uint(d.Grid[2])},

@@ -4,6 +4,7 @@ package driver_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,6 +41,27 @@ func TestWithoutAnOptionalEntryPointThereIsARuntime(t *testing.T) {
 			assert.Equal(t, other != name, table.Has(symbol), "%s without %s", other, name)
 		}
 		assert.False(t, table.Has(driver.SymbolDMABuf))
+	}
+}
+
+// The linker leaves an unknown C function at address 0, where only a call finds it.
+func TestEveryCallOfATableHasItsC(t *testing.T) {
+	table, err := bare.Table("")
+	require.NoError(t, err)
+	v := reflect.ValueOf(table)
+	require.Greater(t, v.NumMethod(), 40)
+	for i := range v.NumMethod() {
+		m := v.Method(i)
+		zeros := make([]reflect.Value, m.Type().NumIn())
+		for j := range zeros {
+			zeros[j] = reflect.Zero(m.Type().In(j))
+		}
+		results := m.Call(zeros)
+		if last := results[len(results)-1]; len(results) > 1 {
+			name := v.Type().Method(i).Name
+			want := map[string]int64{"Arch": 801, "ExportDMABuf": 801, "ModuleLoad": 1}[name]
+			assert.Equal(t, want, last.Int(), name)
+		}
 	}
 }
 
