@@ -197,6 +197,6 @@ func copyOwn(n int) func(*probe) (string, error) {
 		if err := errors.Join(p.drained(x.s[0]), p.drained(x.s[1]), x.check()); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("two ranks, %d calls of %d bytes back to back with their copies on a %s: all done", calls, n, proxy.name), nil
+		return fmt.Sprintf("two ranks, %d calls of %d bytes back to back with their copies on %s: all done", calls, n, proxy.name), nil
 	}
 }

@@ -40,7 +40,7 @@ func (p *probe) inspect(base uintptr, n int, kind hipgo.MemoryKind) (string, err
 		}
 		switch {
 		case got.Kind != kind:
-			return "", fmt.Errorf("byte %d of %d is said to be %v memory, not %v", at, n, got.Kind, kind)
+			return "", fmt.Errorf("byte %d of %d is said to be %v, not %v", at, n, got.Kind, kind)
 		case got.Device != p.d.Ordinal():
 			return "", fmt.Errorf("byte %d of %d is said to be device %d's, not %d's", at, n, got.Device, p.d.Ordinal())
 		case got.Size == 0:
@@ -50,9 +50,9 @@ func (p *probe) inspect(base uintptr, n int, kind hipgo.MemoryKind) (string, err
 		}
 	}
 	if !sized {
-		return fmt.Sprintf("%v memory is told from other memory; the runtime does not say how large an allocation is", kind), nil
+		return fmt.Sprintf("%v is told from other memory; the runtime does not say how large an allocation is", kind), nil
 	}
-	return fmt.Sprintf("%v memory and its bounds are known from any address within", kind), nil
+	return fmt.Sprintf("%v and its bounds are known from any address within", kind), nil
 }
 
 // pointerForeign: memory that the runtime does not know is not taken for memory that it does; nor is freed memory.
@@ -72,9 +72,9 @@ func pointerForeign(p *probe) (string, error) {
 	got, err := p.d.Runtime().Pointer(address(heap))
 	switch {
 	case err == nil && (got.Kind == hipgo.MemoryDevice || got.Kind == hipgo.MemoryHost):
-		return "", fmt.Errorf("ordinary memory counts as %v memory", got.Kind)
+		return "", fmt.Errorf("ordinary memory counts as %v", got.Kind)
 	case err == nil:
-		return fmt.Sprintf("ordinary memory is %v; freed device memory is no longer known", got.Kind), nil
+		return fmt.Sprintf("ordinary memory is said to be %v; freed device memory is no longer known", got.Kind), nil
 	}
 	if e := (*hipgo.Error)(nil); errors.As(err, &e) {
 		return fmt.Sprintf("ordinary memory is refused with code %d; freed device memory is no longer known", e.Code), nil

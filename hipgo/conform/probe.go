@@ -198,7 +198,9 @@ func (p *probe) park(s stream, w word, v uint64) error {
 	return p.wait(s, 64, w, v, hipgo.ConditionGte, allBits)
 }
 
-func (p *probe) write(s stream, w word, v uint64) error { return p.calls.write(s.Stream, 64, w.addr(), v) }
+func (p *probe) write(s stream, w word, v uint64) error {
+	return p.calls.write(s.Stream, 64, w.addr(), v)
+}
 
 func (p *probe) copy(s stream, dst, src uintptr, n int) error {
 	return p.calls.copy(s.Stream, dst, src, n)

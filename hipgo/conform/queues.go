@@ -71,7 +71,7 @@ func (p *probe) behindParked(open func() (stream, error), report string) (string
 		}
 		if !moved {
 			gate.store(1)
-			stuck := fmt.Sprintf("with %d plain streams parked, copies of %d bytes on a %s stood still for %v", p.o.Parked, n, s.name, p.o.Bound)
+			stuck := fmt.Sprintf("with %d plain streams parked, copies of %d bytes on %s stood still for %v", p.o.Parked, n, s.name, p.o.Bound)
 			if err := p.passed(e); err != nil {
 				return "", fmt.Errorf("%s, and went on standing once a host store had released those: %w", stuck, err)
 			}
@@ -81,11 +81,11 @@ func (p *probe) behindParked(open func() (stream, error), report string) (string
 			return "", known(report, "%s", stuck)
 		}
 		if at := mismatch(dst.Bytes(), src.Bytes()); at >= 0 {
-			return "", fmt.Errorf("the event behind copies of %d bytes on a %s was ready before byte %d was there", n, s.name, at)
+			return "", fmt.Errorf("the event behind copies of %d bytes on %s was ready before byte %d was there", n, s.name, at)
 		}
 	}
 	gate.store(1)
-	return fmt.Sprintf("with %d plain streams parked, copies of %d bytes on a %s ran", p.o.Parked, sizes, s.name), nil
+	return fmt.Sprintf("with %d plain streams parked, copies of %d bytes on %s ran", p.o.Parked, sizes, s.name), nil
 }
 
 // createWhileParked: streams, events and memory can be had while another stream waits. hipfabric makes them at open.
