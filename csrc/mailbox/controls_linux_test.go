@@ -86,6 +86,16 @@ var controls = []control{
 	{"done is acquired", "platform_host.h", "__atomic_load_n(p, __ATOMIC_ACQUIRE)", "__atomic_load_n(p, __ATOMIC_RELAXED)", "threads", "data race"},
 }
 
+func TestTheDocumentListsEachControl(t *testing.T) {
+	text, err := os.ReadFile("../../docs/kernels.md")
+	require.NoError(t, err)
+	for _, c := range controls {
+		assert.Contains(t, string(text), "| "+c.name+" | "+c.notices+" |\n")
+	}
+	_, table, _ := strings.Cut(string(text), "| guard | check that misses it |\n|---|---|\n")
+	assert.Equal(t, len(controls), strings.Count(table, "|\n"), "rows of the table")
+}
+
 // Each guard is taken out of a copy of the sources; that the copy then fails shows that the checks can.
 func TestEachGuardIsMissedByItsCheck(t *testing.T) {
 	for _, c := range controls {

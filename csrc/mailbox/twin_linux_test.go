@@ -113,7 +113,7 @@ func (g *gate) proxy(last uint64) <-chan struct{} {
 }
 
 func TestLapsOfTheRingBesideALiveHost(t *testing.T) {
-	const calls = 5*ring + 7
+	const calls = 2*ring + 7
 	for back := range uint64(2) {
 		g := newGate(t)
 		a := g.args()
