@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -30,12 +29,12 @@ type Options struct {
 // ErrInvalid, ErrUnsupported and ErrClosed mean that nothing moved, every other that the group has ended. One goroutine
 // calls at a time: a second one gets ErrInvalid at once. Abort, Check, Records, Progress and Stats are for any goroutine.
 type Collective struct {
-	t           Transport
-	o           Options
-	rank, world int
+	fate
+	t     Transport
+	o     Options
+	world int
 
 	inFlight atomic.Bool
-	closed   atomic.Bool
 	call     Call
 	pending  Pending
 	handle   atomic.Uint64 // which Begin the call in flight belongs to
@@ -46,11 +45,7 @@ type Collective struct {
 	seq              uint64   // last one used of the group
 	sendSeq, recvSeq []uint64 // last ones used of each ordered pair
 
-	causeMu sync.Mutex
-	cause   atomic.Pointer[Cause]
-
 	recorder recorder
-	refused  atomic.Uint64
 }
 
 // polled is what the last Poll of a call saw.
@@ -62,19 +57,11 @@ type polled struct {
 
 // New puts a Collective on t, which it owns from then on.
 func New(t Transport, o Options) *Collective {
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.Group == "" {
-		o.Group = DefaultGroup
-	}
+	o = o.withDefaults()
 	world := t.World()
-	return &Collective{t: t, o: o, rank: t.Rank(), world: world, sendSeq: make([]uint64, world), recvSeq: make([]uint64, world),
-		recorder: recorder{epoch: time.Now()}}
+	return &Collective{fate: fate{path: t, group: o.Group, arbiter: o.Arbiter, rank: t.Rank()}, t: t, o: o, world: world,
+		sendSeq: make([]uint64, world), recvSeq: make([]uint64, world), recorder: recorder{epoch: time.Now()}}
 }
-
-// Rank is this rank, 0 to World-1.
-func (c *Collective) Rank() int { return c.rank }
 
 // World is the number of ranks.
 func (c *Collective) World() int { return c.world }
@@ -184,11 +171,8 @@ func (c *Collective) do(call *Call) error {
 }
 
 func (c *Collective) begin(call *Call) error {
-	if c.closed.Load() {
-		return c.refuse(call.Op.String(), ErrClosed)
-	}
-	if cause := c.failure(); cause != nil {
-		return c.opError(call.Op.String(), 0, cause, nil)
+	if err := c.usable(call.Op.String()); err != nil {
+		return err
 	}
 	if !c.inFlight.CompareAndSwap(false, true) {
 		now := c.recorder.progress()
@@ -261,14 +245,6 @@ func (c *Collective) end(err error) error {
 	c.handle.Add(1) // a Started of this call is void before the next one begins
 	c.inFlight.Store(false)
 	return err
-}
-
-// Check gives the group's cause as an error, nil while it is healthy. It never blocks.
-func (c *Collective) Check() error {
-	if cause := c.failure(); cause != nil {
-		return c.opError("check", 0, cause, nil)
-	}
-	return nil
 }
 
 // Progress is what this rank is doing now, or did last.

@@ -23,26 +23,30 @@ type StreamTransport interface {
 	Kind() string // "staged"
 	Rank() int
 	World() int
-	// Queue queues the call on s and returns: in order with what the engine has queued there. The call is copied; its
-	// device buffers belong to it until the stream has passed it. It waits while as many calls are under way as the path
-	// can hold, bounded by the group's Timeout without progress. One goroutine at a time.
+	// Queue queues the call on s and returns: in order with what the engine has queued there. The call is copied, its
+	// Lengths and InLengths too; its device buffers belong to it until the stream has passed it. It waits while as many
+	// calls are under way as the path can hold, bounded by the group's Timeout without progress, and ends by Abort and
+	// Close. One goroutine at a time.
 	Queue(s Stream, c *Call) error
-	// Capture prepares for an engine's own capture of s, before that begins.
+	// Capture prepares for an engine's own capture of s, before that begins. As Queue.
 	Capture(s Stream) (PlanTransport, error)
 	// Sync returns once s has passed everything queued so far: nil; or the group's *Cause; or ctx's error, which leaves
-	// the group alone.
+	// the group alone. After Abort it returns once no queued call of s touches its buffers, or can be known to. Safe beside
+	// everything else.
 	Sync(ctx context.Context, s Stream) error
 	Alloc(n int) (DeviceMemory, error) // memory this path moves with the fewest copies
 	Ordered() bool
 	Waiting() uint64    // as Transport
 	Progress() Progress // as Collective
 	Records() []Record  // as Collective: a call appears once its stream has reached it
+	// Abort ends every call under way and every later one with cause, and lets every parked stream go on; safe from any
+	// goroutine, idempotent.
 	Abort(cause error)
-	Close() error
+	Close() error // after Abort; waits for a Queue or Sync in progress to leave; safe from any goroutine, idempotent
 	Stats() Stats
 }
 
-// PlanTransport is a path's part in a captured graph.
+// PlanTransport is a path's part in a captured graph. Its methods are called as Queue is; a Close of the path frees it.
 type PlanTransport interface {
 	End() error     // the capture has ended: no further call joins
 	Release() error // no replay comes any more: a later one poisons the group by name
