@@ -14,7 +14,7 @@ import (
 
 const (
 	magic = "__CLANG_OFFLOAD_BUNDLE__"
-	align = 4096 // the loader maps an object where it lies
+	align = 4096 // what Clang gives its bundler for HIP
 )
 
 type entry struct {
