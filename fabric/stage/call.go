@@ -116,10 +116,11 @@ func (t *Transport) copied(c *copier, j *job, start func(*Transport, *job) (none
 	return true
 }
 
-// late ends the group when a copy has taken as long as a peer may.
+// late ends the group when a copy has taken as long as a peer may; a little less, so that the rank whose device hangs is
+// the one that says so.
 func (t *Transport) late(c *copier, j *job) {
-	if limit := t.c.Timeout; limit >= 0 && t.proxy.now.Sub(j.since) >= limit {
-		text := fmt.Sprintf("rank %d: a copy of %v part %d on %v has not landed after %v, and still may", t.rank, j.e.call.Op, j.part, t.d, limit)
+	if limit := t.c.Timeout - t.c.Timeout/8; limit >= 0 && t.proxy.now.Sub(j.since) >= limit {
+		text := fmt.Sprintf("rank %d: a copy of %v part %d on %v has not landed within %v, and still may", t.rank, j.e.call.Op, j.part, t.d, t.c.Timeout)
 		if !c.private {
 			text += "; its stream shares a hardware queue with others, where the library has no streams with one of their own: a stream that " +
 				"waits on it holds up all, so use no more streams than queues (GPU_MAX_HW_QUEUES)"
@@ -168,9 +169,7 @@ func (t *Transport) send(j *job) {
 	var c fabric.Call
 	switch {
 	case !e.agreed:
-		j.asking = true
-		binary.LittleEndian.PutUint64(t.asked, uint64(e.shape.Longest()))
-		c = fabric.Call{Op: fabric.AllGather, In: t.asked[:8], Out: t.asked[8:]}
+		c = t.ask(j)
 	case j.round >= e.rounds:
 		t.sent(j) // a window that no rank has bytes for
 		return
@@ -190,10 +189,7 @@ func (t *Transport) sent(j *job) {
 	switch e := j.e; {
 	case j.asking:
 		j.asking = false
-		largest := uint64(0)
-		for r := range t.world {
-			largest = max(largest, binary.LittleEndian.Uint64(t.asked[8+8*r:]))
-		}
+		largest := t.answer()
 		if largest > maxBlock {
 			t.fail(&fabric.Cause{Kind: fabric.ErrDesync, Peer: -1, From: t.rank, Text: fmt.Sprintf("rank %d: an all-to-all-v with a block of %d bytes", t.rank, largest)})
 			return
@@ -210,6 +206,24 @@ func (t *Transport) sent(j *job) {
 		}
 		t.wired++
 	}
+}
+
+// ask is an all-to-all-v of one number a rank: the longest block that each has.
+func (t *Transport) ask(j *job) fabric.Call {
+	j.asking = true
+	half := len(t.asked) / 2
+	for r := range t.world {
+		binary.LittleEndian.PutUint64(t.asked[8*r:], uint64(j.e.shape.Longest()))
+		t.lengths[r], t.lengths[t.world+r] = 8, 8
+	}
+	return fabric.Call{Op: fabric.AllToAllV, In: t.asked[:half], Out: t.asked[half:], Lengths: t.lengths[:t.world], InLengths: t.lengths[t.world:]}
+}
+
+func (t *Transport) answer() (largest uint64) {
+	for r := range t.world {
+		largest = max(largest, binary.LittleEndian.Uint64(t.asked[len(t.asked)/2+8*r:]))
+	}
+	return largest
 }
 
 // maxBlock is beyond any machine.

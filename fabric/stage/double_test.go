@@ -45,7 +45,7 @@ type line struct {
 	wake  chan struct{}
 	ended chan struct{}
 	idle  chan struct{} // closed when the goroutine has left
-	begun atomic.Bool
+	late  chan struct{} // closed: lost copies land
 }
 
 type invalid string
@@ -149,7 +149,7 @@ func (d *double) stream() uintptr {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.next++
-	s := &line{wake: make(chan struct{}, 1), ended: make(chan struct{}), idle: make(chan struct{})}
+	s := &line{wake: make(chan struct{}, 1), ended: make(chan struct{}), idle: make(chan struct{}), late: make(chan struct{})}
 	d.streams[d.next] = s
 	go s.run()
 	return d.next
@@ -205,8 +205,11 @@ func (d *double) Copy(stream, dst, src uintptr, n int) error {
 			return
 		}
 		if lost {
-			<-s.ended
-			return
+			select {
+			case <-s.late:
+			case <-s.ended:
+				return
+			}
 		}
 		copy(to, from)
 	})
@@ -325,6 +328,9 @@ func (s *line) run() {
 		}
 	}
 }
+
+// land lets the copies land that were lost so far.
+func (s *line) land() { close(s.late) }
 
 func (s *line) end() {
 	s.mu.Lock()

@@ -106,7 +106,7 @@ func Open(c Config) (*Transport, error) {
 	}
 	world := c.Transport.World()
 	t := &Transport{c: c, d: c.Driver, rank: c.Transport.Rank(), world: world, partBytes: c.PartBytes, wire: c.Transport, proxy: c.Proxy,
-		lengths: make([]int, 2*world), pieces: make([]plan.Piece, 0, world), asked: make([]byte, 8+8*world),
+		lengths: make([]int, 2*world), pieces: make([]plan.Piece, 0, world), asked: make([]byte, 16*world),
 		settled: make(chan struct{}), drained: make(chan struct{})}
 	t.sync.free = make(chan struct{}, 1)
 	t.inner = fabric.New(c.Transport, fabric.Options{Group: c.Group, Timeout: c.Timeout, Arbiter: inward{t}})
