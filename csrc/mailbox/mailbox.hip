@@ -51,18 +51,20 @@ HF_FN int hf_wait(const struct hf_args *args, hf_u64 sequence, hf_u64 awaited) {
 
 /* Lane `first` of `step` copies its share: 16 bytes at a time where both sides can be aligned alike, else bytes. */
 HF_FN void hf_copy(hf_u64 to, hf_u64 from, hf_u64 bytes, hf_u64 first, hf_u64 step) {
-    hf_u64 head = bytes, wide = 0, i;
+    hf_u64 head = bytes, wide = 0;
     if (((to ^ from) & 15) == 0) {
         head = (0 - to) & 15;
         if (head > bytes)
             head = bytes;
         wide = (bytes - head) / 16;
     }
-    for (i = first; i < head; i += step)
+    HF_SHARE(i, head, first, step)
         HF_PTR(unsigned char, to)[i] = HF_PTR(const unsigned char, from)[i];
-    for (i = first; i < wide; i += step)
+    HF_SHARE(i, wide, first, step)
         HF_PTR(hf_wide, to + head)[i] = HF_PTR(const hf_wide, from + head)[i];
-    for (i = head + wide * 16 + first; i < bytes; i += step)
+    to += head + wide * 16;
+    from += head + wide * 16;
+    HF_SHARE(i, bytes - head - wide * 16, first, step)
         HF_PTR(unsigned char, to)[i] = HF_PTR(const unsigned char, from)[i];
 }
 

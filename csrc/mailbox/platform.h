@@ -8,6 +8,7 @@
  *   hf_claim_device                   from 0 to a value, once: true for who did it
  *   hf_arrive_device                  true for the last of n; all that the others did is seen by it; the count is 0 again
  *   hf_barrier                        of the lanes of a block, with the order of their memory
+ *   HF_LANES, HF_SHARE                the lanes of a block; one lane's share of n, of all that take part
  *   hf_clock                          ticks of HF_CLOCK_KHZ
  *   hf_pause                          between two looks at a word
  */
@@ -133,6 +134,7 @@ HF_FN void hf_pause(void) { asm volatile("nanosleep.u32 200;" ::: "memory"); }
     extern "C" __attribute__((global)) void name(struct hf_args by_value) { name##_block(&by_value); }                 \
     HF_FN void name##_block(const struct hf_args *args)
 #define HF_LANES(lane) for (hf_u32 lane = HF_LANE, hf_once = 1; hf_once; hf_once = 0)
+#define HF_SHARE(i, n, first, step) for (hf_u64 i = (first); i < (n); i += (step))
 #endif
 
 #endif

@@ -49,6 +49,10 @@ struct hf_grid {
 #define HF_BLOCKS grid->blocks
 #define HF_THREADS grid->threads
 #define HF_LANES(lane) for (hf_u32 lane = 0; lane < grid->threads; lane++)
+/* A run of neighbours: lanes follow each other here, and would each fetch every line. */
+#define HF_SHARE(i, n, first, step)                                                                                    \
+    for (hf_u64 i = hf_part(n, first, step), hf_end = hf_part(n, (first) + 1, step); i < hf_end; i++)
+HF_FN hf_u64 hf_part(hf_u64 n, hf_u64 lane, hf_u64 lanes) { return n ? n * lane / lanes : 0; }
 #define HF_KERNEL(name)                                                                                                \
     HF_FN void name##_block(const struct hf_args *args, const struct hf_grid *grid);                                   \
     void name##__host(const void *args, unsigned blocks, unsigned threads) {                                           \
