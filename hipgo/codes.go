@@ -3,11 +3,13 @@ package hipgo
 import "fmt"
 
 const (
-	codeNotReady      = 600
-	codeNoDevice      = 100
-	codeInvalidDevice = 101
-	codeInvalidValue  = 1
-	codeNotSupported  = 801
+	codeInvalidValue     = 1
+	codeNoDevice         = 100
+	codeInvalidDevice    = 101
+	codeInvalidHandle    = 400
+	codeNotReady         = 600
+	codeContextDestroyed = 709 // what AMD's runtime says of a stream that is none
+	codeNotSupported     = 801
 )
 
 // codeName is a table of ours: the runtime's own strings differ between versions.

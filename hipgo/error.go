@@ -22,6 +22,8 @@ type Error struct {
 	Call    string // hipMalloc
 	Code    int    // 2
 	Library string // the file of the runtime
+
+	half bool // a part of the call was queued all the same
 }
 
 func (e *Error) Error() string {
@@ -35,6 +37,15 @@ func (e *Error) Is(target error) bool {
 		return e.Code == codeNoDevice || e.Code == codeInvalidDevice
 	case errors.ErrUnsupported:
 		return e.Code == codeNoDevice || e.Code == codeInvalidDevice || e.Code == codeNotSupported
+	}
+	return false
+}
+
+// Invalid says that the arguments were wrong, and nothing was queued: a bad value, or a handle that is none or no more.
+func (e *Error) Invalid() bool {
+	switch e.Code {
+	case codeInvalidValue, codeInvalidHandle, codeContextDestroyed:
+		return !e.half
 	}
 	return false
 }
@@ -71,8 +82,16 @@ func (r *Runtime) fail(call string, code int) error {
 	return &Error{Call: call, Code: code, Library: r.library}
 }
 
-func closed(what string) error { return fmt.Errorf("hipgo: %s: %w", what, os.ErrClosed) }
+// argumentError is a call that was refused here, before HIP saw it.
+type argumentError struct{ error }
+
+// Invalid is true.
+func (argumentError) Invalid() bool { return true }
+
+func (e argumentError) Unwrap() error { return errors.Unwrap(e.error) }
+
+func closed(what string) error { return invalid("%s: %w", what, os.ErrClosed) }
 
 func invalid(format string, values ...any) error {
-	return fmt.Errorf("hipgo: "+format, values...)
+	return argumentError{fmt.Errorf("hipgo: "+format, values...)}
 }

@@ -25,12 +25,25 @@ func (k MemoryKind) String() string {
 
 // kindOf reads hipMemoryType, which was numbered anew at HIP 6.0.
 func kindOf(major, number int) MemoryKind {
-	numbers := map[int]MemoryKind{1: MemoryHost, 2: MemoryDevice, 3: MemoryManaged, 10: MemoryArray, 11: MemoryUnified}
 	if major < 6 {
-		numbers = map[int]MemoryKind{0: MemoryHost, 1: MemoryDevice, 2: MemoryArray, 3: MemoryUnified, 4: MemoryManaged}
+		number += oldTypes
 	}
-	return numbers[number] // none: MemoryUnknown
+	switch number {
+	case oldTypes, 1:
+		return MemoryHost
+	case oldTypes + 1, 2:
+		return MemoryDevice
+	case oldTypes + 4, 3:
+		return MemoryManaged
+	case oldTypes + 2, 10:
+		return MemoryArray
+	case oldTypes + 3, 11:
+		return MemoryUnified
+	}
+	return MemoryUnknown
 }
+
+const oldTypes = 1000 // sets the numbers of HIP 5 apart
 
 // Pointer is what the runtime knows of an address.
 type Pointer struct {
@@ -58,10 +71,11 @@ func (r *Runtime) pointer(device int, p uintptr) (Pointer, error) {
 	if err := r.check("hipPointerGetAttributes", code); err != nil {
 		return Pointer{}, err
 	}
-	return Pointer{
-		Kind: kindOf(r.version.Major, got.Type), Device: got.Device, DevicePtr: got.DevicePtr, HostPtr: got.HostPtr,
-		Base: got.Base, Size: got.Size,
-	}, nil
+	kind := kindOf(r.version.Major, got.Type)
+	if kind == MemoryUnknown {
+		return Pointer{}, nil
+	}
+	return Pointer{kind, got.Device, got.DevicePtr, got.HostPtr, got.Base, got.Size}, nil
 }
 
 // inspect is Seam.Inspect.

@@ -108,7 +108,7 @@ func (d *Device) writeWait(stream, ready uintptr, r uint64, done uintptr, v uint
 	if queued == 0 {
 		return d.rt.fail("hipStreamWriteValue64", code)
 	}
-	return d.rt.fail("hipStreamWaitValue64", code)
+	return &Error{Call: "hipStreamWaitValue64", Code: code, Library: d.rt.library, half: true}
 }
 
 // WaitEvent makes the stream wait for the event's last Record.

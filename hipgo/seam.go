@@ -12,7 +12,7 @@ import (
 )
 
 // Seam is a device in raw handles and built-in types, for code that must not import this package: what fabric/stage calls
-// Driver and Kernels. It is safe for concurrent use. What it gave it takes back, and nothing else.
+// Driver and Launcher. It is safe for concurrent use. What it gave it takes back, and nothing else.
 type Seam struct {
 	d       *Device
 	host    ledger[*byte, []byte]

@@ -9,6 +9,10 @@ int hipshim_count(const struct hipshim *t, int *count) {
   return e ? e : t->hipGetDeviceCount(count);
 }
 
+int hipshim_current(const struct hipshim *t, int *device) { return t->hipGetDevice(device); }
+
+int hipshim_set_current(const struct hipshim *t, int device) { return t->hipSetDevice(device); }
+
 int hipshim_attribute(const struct hipshim *t, int device, int attribute, int *value) {
   return t->hipDeviceGetAttribute(value, attribute, device);
 }

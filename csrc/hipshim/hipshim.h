@@ -32,6 +32,9 @@ enum { HIPSHIM_CU_MASK, HIPSHIM_CAPTURE_MODE, HIPSHIM_ADDRESS_RANGE, HIPSHIM_DMA
 int hipshim_has(const struct hipshim *t, int what);
 
 int hipshim_count(const struct hipshim *t, int *count);
+// The calling thread's current device, which no other function changes.
+int hipshim_current(const struct hipshim *t, int *device);
+int hipshim_set_current(const struct hipshim *t, int device);
 int hipshim_attribute(const struct hipshim *t, int device, int attribute, int *value);
 int hipshim_name(const struct hipshim *t, int device, char *name, size_t n);
 int hipshim_pci(const struct hipshim *t, int device, char *id, size_t n);

@@ -37,7 +37,7 @@ int hipshim_stream_wait_event(const struct hipshim *t, int device, uintptr_t str
 }
 
 int hipshim_copy(const struct hipshim *t, int device, uintptr_t stream, uintptr_t dst, uintptr_t src, size_t bytes, int kind) {
-  ON_DEVICE(t->hipMemcpyAsync((void *)dst, (const void *)src, bytes, kind, (hipStream_t)stream));
+  RELAXED_ON_DEVICE(t->hipMemcpyAsync((void *)dst, (const void *)src, bytes, kind, (hipStream_t)stream));
 }
 
 int hipshim_memset(const struct hipshim *t, int device, uintptr_t stream, uintptr_t dst, int value, size_t bytes) {
@@ -83,7 +83,7 @@ int hipshim_event_destroy(const struct hipshim *t, int device, uintptr_t event) 
 }
 
 int hipshim_event_record(const struct hipshim *t, int device, uintptr_t event, uintptr_t stream) {
-  ON_DEVICE(t->hipEventRecord((hipEvent_t)event, (hipStream_t)stream));
+  RELAXED_ON_DEVICE(t->hipEventRecord((hipEvent_t)event, (hipStream_t)stream));
 }
 
 int hipshim_event_query(const struct hipshim *t, int device, uintptr_t event) {

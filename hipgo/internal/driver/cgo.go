@@ -10,6 +10,10 @@ package driver
 // #cgo noescape hipshim_load
 // #cgo noescape hipshim_count
 // #cgo nocallback hipshim_count
+// #cgo noescape hipshim_current
+// #cgo nocallback hipshim_current
+// #cgo noescape hipshim_set_current
+// #cgo nocallback hipshim_set_current
 // #cgo noescape hipshim_attribute
 // #cgo nocallback hipshim_attribute
 // #cgo noescape hipshim_name
@@ -441,3 +445,13 @@ func (t *Table) Launch(device int, stream, function uintptr, d Dims, args []byte
 	return int(C.hipshim_launch(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(function), &dims,
 		unsafe.Pointer(unsafe.SliceData(args)), (*C.uint32_t)(unsafe.SliceData(sizes)), C.uint(len(sizes))))
 }
+
+// Current is hipGetDevice: of the calling thread, so lock the goroutine to it.
+func (t *Table) Current() (device, code int) {
+	var d C.int
+	e := C.hipshim_current(t.c, &d)
+	return int(d), int(e)
+}
+
+// SetCurrent is hipSetDevice, as Current.
+func (t *Table) SetCurrent(device int) int { return int(C.hipshim_set_current(t.c, C.int(device))) }

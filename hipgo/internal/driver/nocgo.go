@@ -207,3 +207,11 @@ func (*Table) ModuleFunction(int, uintptr, string) (uintptr, int) {
 func (*Table) Launch(int, uintptr, uintptr, Dims, []byte, []uint32) int {
 	return notSupported
 }
+
+func (*Table) Current() (int, int) {
+	return 0, notSupported
+}
+
+func (*Table) SetCurrent(int) int {
+	return notSupported
+}

@@ -94,6 +94,12 @@ func BenchmarkCrossing(b *testing.B) {
 			bare.Call(0, 1, 8, 1, 16, 1)
 		}
 	})
+	b.Run("write", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			table.Write64(0, 1, 8, 1)
+		}
+	})
 	b.Run("write+wait", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

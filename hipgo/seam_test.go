@@ -1,0 +1,161 @@
+package hipgo_test
+
+import (
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hipfabric/hipfabric/fabric/stage"
+	"github.com/hipfabric/hipfabric/hipgo"
+	"github.com/hipfabric/hipfabric/hipgo/hiptest"
+)
+
+var (
+	_ stage.Driver   = (*hipgo.Seam)(nil)
+	_ stage.Launcher = (*hipgo.Seam)(nil)
+)
+
+func TestASeamSaysWhatAnAddressIs(t *testing.T) {
+	for _, missing := range [][]string{nil, {"hipMemGetAddressRange"}} {
+		b := start(t, hiptest.Settings{Devices: 2, Missing: missing})
+		seam := b.d.Seam()
+		ours, err := b.d.Malloc(1 << 16)
+		require.NoError(t, err)
+		theirs, err := b.World.Device(1).Malloc(1 << 16)
+		require.NoError(t, err)
+		gone, err := b.d.Malloc(1 << 16)
+		require.NoError(t, err)
+		freed := gone.Ptr()
+		require.NoError(t, gone.Close())
+		plain := make([]byte, 64)
+
+		for _, good := range []struct {
+			p     uintptr
+			bytes int
+			host  bool
+		}{
+			{ours.Ptr(), 1 << 16, false}, {ours.Ptr() + 100, 1<<16 - 100, false}, {b.page.Ptr(), 4096, true}, {b.page.Ptr() + 8, 8, true}, {0, 0, false},
+		} {
+			host, err := seam.Inspect(good.p, good.bytes)
+			require.NoError(t, err)
+			assert.Equal(t, good.host, host)
+		}
+		for says, bad := range map[string]struct {
+			p     uintptr
+			bytes int
+		}{
+			"is no memory that HIP knows":                        {freed, 8},
+			"never allocated, freed, or plain host memory":       {uintptr(unsafe.Pointer(&plain[0])), 8},
+			"0x0 is no memory that HIP knows":                    {0, 8},
+			"is device memory of device 1, and this is device 0": {theirs.Ptr(), 8},
+			"65537 bytes at":                                     {ours.Ptr(), 1<<16 + 1},
+			"4097 bytes at":                                      {b.page.Ptr(), 4097},
+			"a length is 0 or more":                              {ours.Ptr(), -1},
+		} {
+			_, err := seam.Inspect(bad.p, bad.bytes)
+			assert.ErrorContains(t, err, says, "without %v", missing)
+		}
+		if missing == nil {
+			_, err = seam.Inspect(ours.Ptr()+1<<16-8, 9)
+			assert.ErrorContains(t, err, "only 8 are left of its allocation of 65536")
+		}
+		require.NoError(t, ours.Close())
+		require.NoError(t, theirs.Close())
+		require.NoError(t, b.s.Close())
+		require.NoError(t, b.page.Close())
+		require.NoError(t, b.World.Close())
+	}
+}
+
+func TestASeamMovesBytesBehindAWord(t *testing.T) {
+	b := start(t, hiptest.Settings{})
+	seam := b.d.Seam()
+	assert.Equal(t, b.d.String(), seam.String())
+	assert.Equal(t, b.d.Integrated(), seam.Integrated())
+	mem, at, err := seam.AllocHost(64)
+	require.NoError(t, err)
+	assert.Equal(t, make([]byte, 64), mem)
+	p, err := seam.AllocDevice(64)
+	require.NoError(t, err)
+	stream, event, private, err := seam.OpenStream()
+	require.NoError(t, err)
+	assert.True(t, private)
+	copy(mem, "staged")
+	require.NoError(t, seam.Copy(stream, at+32, p, 32), "device memory is zeroed")
+	mem[32] = 9
+	require.NoError(t, seam.Copy(stream, p, at, 32))
+	require.NoError(t, seam.WriteWait(stream, b.words.Addr(0), 1, b.words.Addr(1), 2))
+	require.NoError(t, seam.Copy(stream, at+32, p, 32))
+	require.NoError(t, seam.Record(stream, event))
+	require.NoError(t, b.Settle(bound))
+	assert.Equal(t, make([]byte, 32), mem[32:])
+	reached, err := seam.Query(event)
+	require.NoError(t, err)
+	assert.False(t, reached)
+	capturing, err := seam.Capturing(stream)
+	require.NoError(t, err)
+	assert.False(t, capturing)
+	b.words.Store(1, 2)
+	require.NoError(t, b.d.WrapEvent(event).Synchronize(within(t, bound)))
+	assert.Equal(t, "staged", string(mem[32:38]))
+	require.NoError(t, b.s.BeginCapture(hipgo.CaptureRelaxed))
+	capturing, err = seam.Capturing(b.s.Raw())
+	require.NoError(t, err)
+	assert.True(t, capturing)
+	graph, err := b.s.EndCapture()
+	require.NoError(t, err)
+	require.NoError(t, graph.Close())
+
+	require.ErrorContains(t, seam.CloseStream(stream, event+1), "is not stream")
+	require.NoError(t, b.Fail(hiptest.Fault{Call: "hipStreamDestroy", Code: 719}))
+	require.Error(t, seam.CloseStream(stream, event))
+	require.NoError(t, seam.CloseStream(stream, event), "what failed may be tried again")
+	require.NoError(t, seam.FreeHost(mem))
+	require.NoError(t, seam.FreeDevice(p))
+	require.ErrorContains(t, seam.CloseStream(stream, event), "not from OpenStream, or closed already")
+	require.ErrorContains(t, seam.FreeHost(mem), "not from AllocHost, or freed already")
+	require.ErrorContains(t, seam.FreeDevice(p), "not from AllocDevice, or freed already")
+	require.ErrorContains(t, seam.Unload(1), "not from Load, or unloaded already")
+	require.ErrorContains(t, seam.Copy(stream, p, p, -1), "-1 bytes")
+	require.ErrorContains(t, seam.Launch(stream, 1, 0, 1, nil), "0 blocks")
+	require.ErrorContains(t, seam.Launch(stream, 1, 1, 1, make([]byte, 5000)), "5000 bytes")
+}
+
+func TestWithoutCUMasksAStreamIsNotPrivate(t *testing.T) {
+	b := start(t, hiptest.Settings{Missing: []string{"hipExtStreamCreateWithCUMask"}})
+	seam := b.d.Seam()
+	stream, event, private, err := seam.OpenStream()
+	require.NoError(t, err)
+	assert.False(t, private)
+	require.NoError(t, seam.CloseStream(stream, event))
+	require.NoError(t, b.Fail(hiptest.Fault{Call: "hipEventCreateWithFlags", Code: 2}))
+	_, _, _, err = seam.OpenStream()
+	require.ErrorContains(t, err, "hipEventCreateWithFlags")
+}
+
+func TestASeamsHotCallsAllocateNothing(t *testing.T) {
+	b := start(t, hiptest.Settings{})
+	seam := b.d.Seam()
+	stream, event, _, err := seam.OpenStream()
+	require.NoError(t, err)
+	at := b.page.Ptr()
+	for name, call := range map[string]func() error{
+		"write+wait": func() error { return seam.WriteWait(stream, at, 1, at, 0) },
+		"copy":       func() error { return seam.Copy(stream, at+64, at+128, 64) },
+		"record":     func() error { return seam.Record(stream, event) },
+		"query":      func() error { _, err := seam.Query(event); return err },
+		"capturing":  func() error { _, err := seam.Capturing(stream); return err },
+		"inspect":    func() error { _, err := seam.Inspect(at, 64); return err },
+	} {
+		assert.Zero(t, testing.AllocsPerRun(100, func() {
+			if err := call(); err != nil {
+				panic(err)
+			}
+		}), name)
+	}
+	require.NoError(t, b.Settle(bound+20*time.Second))
+	require.NoError(t, seam.CloseStream(stream, event))
+}
