@@ -1,6 +1,7 @@
 package hipfabric
 
 import (
+	"iter"
 	"sync"
 	"time"
 
@@ -12,6 +13,8 @@ type family struct {
 	mu     sync.Mutex
 	groups map[*Group]struct{}
 	closed uint64 // calls completed in groups that are closed
+
+	proxies map[string]*proxyLease // by device
 }
 
 func (f *family) add(g *Group) {
@@ -25,6 +28,9 @@ func (f *family) remove(g *Group) {
 	defer f.mu.Unlock()
 	delete(f.groups, g)
 	f.closed += g.host.Stats().Calls
+	if c := g.onDevice(); c != nil {
+		f.closed += c.calls.Stats().Calls
+	}
 }
 
 func (f *family) list() []*Group {
@@ -44,46 +50,66 @@ func (f *family) progress() fabric.Progress {
 	return p
 }
 
-func (f *family) shown() (shown fabric.Progress, group *Group) {
+// voice is one sequence of calls: a group's on host memory, or on device memory.
+type voice interface {
+	Progress() fabric.Progress
+	Records() []fabric.Record
+}
+
+func (f *family) shown() (shown fabric.Progress, by voice) {
 	shown.Peer = -1
 	var waiting, calls uint64
 	for _, g := range f.list() {
-		p := g.progress()
-		waiting |= p.Waiting
-		calls += p.Calls
-		if group == nil || before(p, shown) {
-			shown, group = p, g
+		for v, p := range g.voices() {
+			waiting |= p.Waiting
+			calls += p.Calls
+			if by == nil || before(p, shown) {
+				shown, by = p, v
+			}
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	shown.Waiting, shown.Calls = waiting, calls+f.closed
-	return shown, group
+	return shown, by
 }
 
 // last is what this rank did last in the group that failed, or, where it is none of its ranks or no call of a group is
 // to blame, what it is doing.
 func (f *family) last(name string) (fabric.Progress, []fabric.Record) {
 	for _, g := range f.list() {
-		if g.sub != nil && g.cfg.Name == name {
-			return g.progress(), g.host.Records()
+		for v, p := range g.voices() {
+			if name != "" && p.Group == name {
+				return p, v.Records()
+			}
 		}
 	}
-	p, g := f.shown()
-	if g == nil {
+	p, v := f.shown()
+	if v == nil {
 		return p, nil
 	}
-	return p, g.host.Records()
+	return p, v.Records()
 }
 
-// progress is that of g's own calls, with the ranks of the group that Open gave.
-func (g *Group) progress() fabric.Progress {
-	p := g.host.Progress()
-	if g.sub == nil {
-		return p
+// voices are g's sequences of calls and what they are at, with the ranks and the group's name as the session knows them.
+func (g *Group) voices() iter.Seq2[voice, fabric.Progress] {
+	return func(yield func(voice, fabric.Progress) bool) {
+		name := ""
+		if g.sub != nil {
+			name = g.cfg.Name
+		}
+		if !yield(g.host, outward(g.host.Progress(), name, g.members())) {
+			return
+		}
+		if c := g.onDevice(); c != nil {
+			yield(c.calls, outward(c.calls.Progress(), g.cfg.Name+deviceSuffix, g.members()))
+		}
 	}
-	members := g.members()
-	p.Group, p.Waiting = g.cfg.Name, outer(p.Waiting, members)
+}
+
+// outward gives p the ranks of the group that Open gave, and the name of the one whose call it is; "" is that one's.
+func outward(p fabric.Progress, name string, members []int) fabric.Progress {
+	p.Group, p.Waiting = name, outer(p.Waiting, members)
 	if p.Peer >= 0 {
 		p.Peer = members[p.Peer]
 	}

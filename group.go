@@ -3,6 +3,7 @@ package hipfabric
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,11 +31,13 @@ type Group struct {
 	watcher   sync.WaitGroup
 
 	family    *family
-	sub       *bootstrap.Sub // nil of the group that Open gave
-	parent    *Group         // nil likewise
-	splitting sync.Mutex     // held by Split
-	splits    uint64         // so far; under splitting
-	mu        sync.Mutex
+	sub       *bootstrap.Sub      // nil of the group that Open gave
+	parent    *Group              // nil likewise
+	splitting sync.Mutex          // held by Split and Device
+	splits    uint64              // so far; under splitting, as devices is
+	devices   uint64              // times that Device was tried
+	mu        sync.Mutex          // guards the rest, and paths
+	device    *channel            // nil before Device; set under splitting too
 	children  map[*Group]struct{} // open ones
 	policy    spinPolicy
 }
@@ -52,7 +55,7 @@ func newGroup(c Config, session *bootstrap.Session, transport fabric.Transport, 
 		host:   fabric.New(transport, fabric.Options{Group: c.Name, Timeout: c.Timeout, Arbiter: session}),
 		paths:  []Path{{Name: transport.Kind(), Chosen: true, Reason: "every rank has it"}},
 		failed: make(chan error, 1), closed: make(chan struct{}), status: status,
-		family: &family{groups: map[*Group]struct{}{}}, children: map[*Group]struct{}{}}
+		family: &family{groups: map[*Group]struct{}{}, proxies: map[string]*proxyLease{}}, children: map[*Group]struct{}{}}
 	g.family.add(g)
 	session.OnCause(func(cause error) {
 		transport.Abort(cause)
@@ -96,9 +99,13 @@ func (g *Group) Err() error { return g.in.Cause() }
 func (g *Group) Abort(cause error) { g.host.Abort(cause) }
 
 // Paths are the ways to move data, each chosen or refused and why.
-func (g *Group) Paths() []Path { return append([]Path(nil), g.paths...) }
+func (g *Group) Paths() []Path {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.paths)
+}
 
-// Stats reads the counters of the calls on host memory.
+// Stats reads the counters of the calls on host memory; those on device memory are the StreamCollective's own.
 func (g *Group) Stats() fabric.Stats { return g.host.Stats() }
 
 // Close says goodbye to the other ranks and frees everything: a call in flight, in another goroutine, returns

@@ -30,6 +30,22 @@ func (g *Group) document() Status {
 		s.Ranks = append(s.Ranks, rankStatus(r))
 	}
 	s.fill(g.sample(ranks), g.rates.base())
+	if c := g.onDevice(); c != nil {
+		s.Device = c.status()
+	}
+	return s
+}
+
+func (c *channel) status() *DeviceStatus {
+	stats, p := c.calls.Stats(), c.calls.Progress()
+	s := &DeviceStatus{Gate: c.gate.String(), Device: c.about, Calls: stats.Calls, Failed: stats.Failed, Bytes: stats.Bytes, Peer: -1,
+		WaitingFor: ranksOf(p.Waiting)}
+	if p.Op != 0 {
+		s.Running, s.Op, s.Seq, s.CallBytes, s.CallAgeMs = p.Running, p.Op.String(), p.Seq, p.Bytes, p.Age.Milliseconds()
+		if p.Class == fabric.Pair {
+			s.Peer = p.Peer
+		}
+	}
 	return s
 }
 

@@ -145,14 +145,17 @@ func opError(op string, c *Config, err error) error {
 
 // sentinelOf finds which of the module's errors err is; a context's end is a timeout or an abort.
 func sentinelOf(err error) error {
-	for _, s := range []error{fabric.ErrInvalid, fabric.ErrUnsupported, fabric.ErrMismatch, fabric.ErrDesync, fabric.ErrPeerFailed,
-		fabric.ErrTimeout, fabric.ErrUnauthorized, fabric.ErrClosed} {
+	for _, s := range []error{fabric.ErrInvalid, fabric.ErrCapture, fabric.ErrUnsupported, fabric.ErrMismatch, fabric.ErrDesync, fabric.ErrPeerFailed,
+		fabric.ErrDevice, fabric.ErrTimeout, fabric.ErrUnauthorized, fabric.ErrClosed} {
 		if errors.Is(err, s) {
 			return s
 		}
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		return fabric.ErrTimeout
+	case errors.Is(err, errors.ErrUnsupported):
+		return fabric.ErrUnsupported
 	}
 	return fabric.ErrAborted
 }

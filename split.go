@@ -128,6 +128,7 @@ func (g *Group) prepare(ctx context.Context, meeting *bootstrap.Sub, mine *propo
 	c := g.cfg
 	ranks, at := membersOf(all, g.cfg.Rank)
 	c.Name, c.Rank, c.World, c.StatusSocket = mine.groupName(g.cfg.Name), at, len(ranks), ""
+	c.Lanes = max(mine.options.Lanes, 1)
 	if mine.options.Timeout != 0 {
 		c.Timeout = mine.options.Timeout
 	}
@@ -141,7 +142,7 @@ func (g *Group) prepare(ctx context.Context, meeting *bootstrap.Sub, mine *propo
 	}
 	policy := g.family.spin(c.SpinFor, g.session.LocalRanks())
 	settings := tcpConfig(&c, policy)
-	settings.Channel, settings.Lanes = sub.Key(), max(mine.options.Lanes, 1)
+	settings.Channel = sub.Key()
 	transport, err := tcp.Open(ctx, sub, settings)
 	if err != nil {
 		sub.Close()

@@ -2,6 +2,7 @@ package hipfabric
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
@@ -13,7 +14,7 @@ func newChild(parent *Group, c Config, sub *bootstrap.Sub, transport fabric.Tran
 	g := &Group{cfg: c, log: c.Logger.With(keyGroup, c.Name, keyRank, c.Rank, keyWorld, c.World), session: parent.session, in: sub, sub: sub,
 		parent: parent, family: parent.family, policy: policy, opened: time.Now(), children: map[*Group]struct{}{},
 		host:   fabric.New(transport, fabric.Options{Group: c.Name, Timeout: c.Timeout, Arbiter: sub}),
-		paths:  parent.Paths(),
+		paths:  parent.hostPaths(),
 		failed: make(chan error, 1), closed: make(chan struct{})}
 	sub.OnCause(func(cause error) {
 		transport.Abort(cause)
@@ -52,22 +53,23 @@ func (g *Group) members() []int {
 // leave ends g's calls and its part in what its ranks share.
 func (g *Group) leave(ctx context.Context) error {
 	if g.sub != nil {
-		err := g.host.Close()
+		err := errors.Join(g.closeDevice(), g.host.Close())
 		g.sub.Close()
 		return err
 	}
 	g.status.close()
 	err := g.session.Close(ctx) // first, or the others would take the path's end for a failure
-	if pathErr := g.host.Close(); err == nil {
+	if pathErr := errors.Join(g.closeDevice(), g.host.Close()); err == nil {
 		err = pathErr
 	}
 	return err
 }
 
-// closeChildren closes what g has been split into, after a Split that is in progress; g has left, which ends its waits.
+// closeChildren closes what g has been split into, after a Split or Device that is in progress; g has left, which ends its waits.
 func (g *Group) closeChildren(ctx context.Context) {
 	g.splitting.Lock()
 	defer g.splitting.Unlock()
+	_ = g.closeDevice() // one that came while g left
 	g.mu.Lock()
 	children := make([]*Group, 0, len(g.children))
 	for child := range g.children {

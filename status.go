@@ -29,6 +29,25 @@ type Status struct {
 	RatesOverMs     int64       `json:"rates_over_ms"`     // how long the rates were measured
 	InCallsFraction float64     `json:"in_calls_fraction"` // of that time, what was spent in calls
 	Peers           []PeerBytes `json:"peers"`
+
+	Device *DeviceStatus `json:"device,omitempty"` // this rank's calls on device memory; absent before Group.Device
+}
+
+// DeviceStatus is what a group's calls on device memory are at: the one whose stream has reached it, else the last one; Op is
+// "" when there was none yet. A call that moves in parts is counted and shown by part.
+type DeviceStatus struct {
+	Gate       string `json:"gate"`   // "words" or "kernels"
+	Device     string `json:"device"` // name, PCI id, HIP version and library
+	Calls      uint64 `json:"calls"`  // completed
+	Failed     uint64 `json:"failed"`
+	Bytes      uint64 `json:"bytes"` // contributed
+	Running    bool   `json:"running"`
+	Op         string `json:"op"`
+	Seq        uint64 `json:"seq"`
+	Peer       int    `json:"peer"` // of a call between two; -1 elsewhere
+	CallBytes  int    `json:"call_bytes"`
+	CallAgeMs  int64  `json:"age_ms"`
+	WaitingFor []int  `json:"waits_for"`
 }
 
 // RankStatus is what a rank is doing: the call in flight, else its last one; Op is "" when there was none yet.
