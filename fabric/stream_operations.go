@@ -20,8 +20,8 @@ func (c *StreamCollective) AllGather(s Stream, out, in DevPtr, bytes int) error 
 	return c.queue(s, &Call{Op: AllGather, Device: OnDevice{In: in, Out: out, InBytes: bytes, OutBytes: n}}, bad)
 }
 
-// AllGatherV puts rank r's lengths[r] bytes at out + r*stride; the bytes of a block past its length are left alone, or
-// undefined. stride and lengths, in bytes, are the same on every rank. in may be this rank's own block of out.
+// AllGatherV puts rank r's lengths[r] bytes at out + r*stride; the bytes of a block past its length are left alone.
+// stride and lengths, in bytes, are the same on every rank. in may be this rank's own block of out.
 func (c *StreamCollective) AllGatherV(s Stream, out, in DevPtr, stride int, lengths []int) error {
 	n, bad := sized("stride", stride, c.world)
 	mine := 0

@@ -19,6 +19,7 @@ type share struct {
 
 // source gives each rank the same bytes for the same case, whoever asks.
 type source struct {
+	zero bool // the bytes are all 0
 	mu   sync.Mutex
 	pool map[poolKey][]byte
 }
@@ -42,7 +43,10 @@ func (s *source) take(c valueCase, rank, n int) []byte {
 		s.pool = map[poolKey][]byte{}
 	}
 	if s.pool[k] == nil {
-		s.pool[k] = noise(c.dtype, uint64(rank)<<8|uint64(c.dtype), poolBytes)
+		s.pool[k] = make([]byte, poolBytes)
+		if !s.zero {
+			s.pool[k] = noise(c.dtype, uint64(rank)<<8|uint64(c.dtype), poolBytes)
+		}
 	}
 	at := c.index % poolOffsets * c.elementBytes()
 	return s.pool[k][at : at+n : at+n]
