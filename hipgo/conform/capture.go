@@ -37,17 +37,17 @@ func captureStatus(p *probe) (string, error) {
 		return "", err
 	}
 	var during hipgo.CaptureStatus
-	before, err := s.Capturing()
+	before, err := p.calls.capturing(s.Stream)
 	if err != nil {
 		return "", err
 	}
 	if _, err := p.captured(s, hipgo.CaptureThreadLocal, func() (err error) {
-		during, err = s.Capturing()
+		during, err = p.calls.capturing(s.Stream)
 		return err
 	}); err != nil {
 		return "", err
 	}
-	after, err := s.Capturing()
+	after, err := p.calls.capturing(s.Stream)
 	if err != nil {
 		return "", err
 	}
@@ -74,8 +74,8 @@ func captureQuery(p *probe) (string, error) {
 	var ready bool
 	var after hipgo.CaptureStatus
 	_, end := p.captured(s, hipgo.CaptureThreadLocal, func() (err error) {
-		ready, refused = s.Query()
-		after, err = s.Capturing()
+		ready, refused = p.calls.query(s.Stream)
+		after, err = p.calls.capturing(s.Stream)
 		return err
 	})
 	if refused == nil {
@@ -224,7 +224,12 @@ func captureBeside(p *probe) (string, error) {
 		done := make(chan error, 1)
 		go func() {
 			e, err := p.event()
-			done <- errors.Join(err,
+			_, hostErr := p.hostBytes(4096)
+			memory, deviceErr := p.d.Malloc(4096)
+			if deviceErr == nil {
+				deviceErr = memory.Close()
+			}
+			done <- errors.Join(err, hostErr, deviceErr,
 				p.copy(other, dev.Ptr(), src.Ptr(), 4096), p.copy(other, dst.Ptr(), dev.Ptr(), 4096),
 				e.Record(other.Stream), p.passed(e), p.drained(other))
 		}()
@@ -233,9 +238,9 @@ func captureBeside(p *probe) (string, error) {
 	})
 	switch {
 	case beside != nil:
-		return "", fmt.Errorf("copies and queries on another thread's stream are refused while a stream is captured in Global mode: %w", beside)
+		return "", fmt.Errorf("memory, copies and queries on another thread are refused while a stream is captured in Global mode: %w", beside)
 	case err != nil:
-		return "", fmt.Errorf("copies and queries on another thread's stream ended a Global capture: %w", err)
+		return "", fmt.Errorf("memory, copies and queries on another thread ended a Global capture: %w", err)
 	}
-	return "copies, events and queries on another thread's stream ran, and left a Global capture valid", nil
+	return "memory, copies, events and queries on another thread left a Global capture valid", nil
 }

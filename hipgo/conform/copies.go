@@ -178,7 +178,12 @@ func copyOwn(n int) func(*probe) (string, error) {
 		}
 		for k := range uint64(calls) {
 			at := uintptr(k) * uintptr(n)
-			err := errors.Join(p.reaches(x.ready[0], k+1), p.reaches(x.ready[1], k+1),
+			for r := range 2 {
+				if err := p.reaches(x.ready[r], k+1); err != nil {
+					return "", fmt.Errorf("call %d, the ready word of rank %d: %w", k+1, r, err)
+				}
+			}
+			err := errors.Join(
 				p.copy(proxy, x.in[0].Ptr(), x.dev[0].Ptr()+at, n), p.copy(proxy, x.in[1].Ptr(), x.dev[1].Ptr()+at, n),
 				e.Record(proxy.Stream), p.passed(e))
 			if err != nil {

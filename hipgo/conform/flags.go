@@ -35,7 +35,7 @@ func writeFlags(p *probe) (string, error) {
 	for _, flag := range []uint32{writeIncrement, writeDecrement, writeNothing} {
 		w := p.word()
 		w.store(100)
-		code := p.d.Runtime().Table().Write64Flags(p.d.Ordinal(), s.Raw(), w.addr(), 7, flag)
+		code := p.calls.writeFlags(s.Stream, w.addr(), 7, flag)
 		if code != 0 {
 			seen = append(seen, fmt.Sprintf("%#x refused (code %d)", flag, code))
 			continue

@@ -3,10 +3,16 @@ package conform
 import (
 	"bytes"
 	"fmt"
+
+	"github.com/hipfabric/hipfabric/hipgo"
 )
 
 func selfTest(p *probe) (string, error) {
-	if err := p.d.SelfTest(p.ctx); err != nil {
+	err := p.d.SelfTest(p.ctx)
+	if can, attribute := p.d.Attribute(hipgo.AttributeStreamWaitValue); err != nil && attribute == nil && can != 0 {
+		return "", fmt.Errorf("the device says that it can, and: %v", err) // a failure, and no lack
+	}
+	if err != nil {
 		return "", err
 	}
 	return "a wait held its stream until a host store, and a write was seen", nil

@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/hipfabric/hipfabric/hipgo"
@@ -70,14 +69,11 @@ func pointerForeign(p *probe) (string, error) {
 	}
 	heap := make([]byte, 64)
 	got, err := p.d.Runtime().Pointer(address(heap))
-	switch {
-	case err == nil && (got.Kind == hipgo.MemoryDevice || got.Kind == hipgo.MemoryHost):
+	if err != nil {
+		return "", err
+	}
+	if got.Kind == hipgo.MemoryDevice || got.Kind == hipgo.MemoryHost {
 		return "", fmt.Errorf("ordinary memory counts as %v", got.Kind)
-	case err == nil:
-		return fmt.Sprintf("ordinary memory is said to be %v; freed device memory is no longer known", got.Kind), nil
 	}
-	if e := (*hipgo.Error)(nil); errors.As(err, &e) {
-		return fmt.Sprintf("ordinary memory is refused with code %d; freed device memory is no longer known", e.Code), nil
-	}
-	return "", err
+	return fmt.Sprintf("ordinary memory is said to be %v; freed device memory is no longer known", got.Kind), nil
 }

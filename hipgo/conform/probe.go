@@ -12,31 +12,6 @@ import (
 	"github.com/hipfabric/hipfabric/hipgo"
 )
 
-// runtimeCalls are the calls whose meaning is under test. Tests put runtimes in their place that get one thing wrong.
-type runtimeCalls struct {
-	wait  func(s hipgo.Stream, bits int, addr uintptr, v uint64, c hipgo.Condition, mask uint64) error
-	write func(s hipgo.Stream, bits int, addr uintptr, v uint64) error
-	copy  func(s hipgo.Stream, dst, src uintptr, n int) error
-}
-
-func realCalls() runtimeCalls {
-	return runtimeCalls{
-		wait: func(s hipgo.Stream, bits int, addr uintptr, v uint64, c hipgo.Condition, mask uint64) error {
-			if bits == 32 {
-				return s.WaitValue32(addr, uint32(v), c, uint32(mask))
-			}
-			return s.WaitValue64(addr, v, c, mask)
-		},
-		write: func(s hipgo.Stream, bits int, addr uintptr, v uint64) error {
-			if bits == 32 {
-				return s.WriteValue32(addr, uint32(v))
-			}
-			return s.WriteValue64(addr, v)
-		},
-		copy: func(s hipgo.Stream, dst, src uintptr, n int) error { return s.Copy(dst, src, n, hipgo.CopyDefault) },
-	}
-}
-
 // probe is what one check works with: streams, words and memory that go away with it, and a list of what it parked.
 type probe struct {
 	d     *hipgo.Device
@@ -45,8 +20,10 @@ type probe struct {
 	ctx   context.Context
 
 	mu      sync.Mutex // the runner reads these while the check may be inside a call
+	inside  string     // the call
 	parked  []park
 	streams []stream
+	left    bool // streams that never ended
 
 	words   *hipgo.HostBuffer
 	used    int
@@ -84,8 +61,6 @@ const (
 	allBits   = ^uint64(0)
 )
 
-func newProbe(d *hipgo.Device, o Options) *probe { return &probe{d: d, o: o, calls: realCalls()} }
-
 // run runs f and takes down what it left, on the same goroutine.
 func (p *probe) run(ctx context.Context, f func(*probe) (string, error)) (seen string, err error) {
 	p.ctx = ctx
@@ -119,7 +94,7 @@ func (p *probe) keep(s hipgo.Stream, err error, name string) (stream, error) {
 
 // plain is a stream as an engine makes them: non-blocking, of normal priority.
 func (p *probe) plain() (stream, error) {
-	s, err := p.d.NewStream(hipgo.StreamNonBlocking)
+	s, err := p.calls.stream(p)
 	return p.keep(s, err, "plain")
 }
 
@@ -161,14 +136,17 @@ func (p *probe) closeLater(c io.Closer) {
 
 // wait queues a wait for the device, and remembers how a host ends it.
 func (p *probe) wait(s stream, bits int, w word, v uint64, c hipgo.Condition, mask uint64) error {
-	release := v // Gte and Eq: the least that ends it, since CUDA compares cyclically
+	release := v
 	switch c {
+	case hipgo.ConditionGte: // little more, since CUDA compares cyclically, but not what another stream may have written
+		release = max(v, v+1)
 	case hipgo.ConditionAnd:
 		release = allBits
 	case hipgo.ConditionNor:
 		release = 0
 	}
 	p.remember(s, w, fmt.Sprintf("%s %#x, mask %#x, %d bits", condition(c), v, mask, bits), release)
+	defer p.within("a wait on " + s.name)()
 	return p.calls.wait(s.Stream, bits, w.addr(), v, c, mask)
 }
 
@@ -199,11 +177,25 @@ func (p *probe) park(s stream, w word, v uint64) error {
 }
 
 func (p *probe) write(s stream, w word, v uint64) error {
+	defer p.within("a write on " + s.name)()
 	return p.calls.write(s.Stream, 64, w.addr(), v)
 }
 
 func (p *probe) copy(s stream, dst, src uintptr, n int) error {
+	defer p.within(fmt.Sprintf("a copy of %d bytes on %s", n, s.name))()
 	return p.calls.copy(s.Stream, dst, src, n)
+}
+
+// within says for the runner's report which call is under way, until the returned function is called.
+func (p *probe) within(call string) func() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inside = call
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.inside = ""
+	}
 }
 
 // poll asks until f says yes; false: not within d.
@@ -262,7 +254,13 @@ func (p *probe) describeParked() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var text []string
-	for _, k := range p.parked {
+	if p.inside != "" {
+		text = append(text, "the host in "+p.inside)
+	}
+	for i, k := range p.parked {
+		if slices.ContainsFunc(p.parked[i+1:], func(later park) bool { return later.on == k.on && later.word.addr() == k.word.addr() }) {
+			continue
+		}
 		text = append(text, fmt.Sprintf("%s until %v %s; it is %#x", k.on, k.word, k.what, k.word.load()))
 	}
 	return text
@@ -271,16 +269,15 @@ func (p *probe) describeParked() []string {
 // release stores what ends each wait. Waits on one word may want different values: each call stores one after the other.
 func (p *probe) release() {
 	p.mu.Lock()
-	parked := slices.Clone(p.parked)
-	p.mu.Unlock()
-	for _, k := range parked {
+	defer p.mu.Unlock()
+	for _, k := range p.parked {
 		k.word.store(k.release)
 	}
 }
 
 // waitReleasing releases all over again until ended closes; false: not within the bound.
 func (p *probe) waitReleasing(ended <-chan struct{}) bool {
-	deadline := time.NewTimer(p.o.Bound)
+	deadline := time.NewTimer(patience * p.o.Bound)
 	defer deadline.Stop()
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
@@ -309,6 +306,7 @@ func (p *probe) close() error {
 			return s.Query()
 		})
 		if !done && err == nil || errors.Is(err, context.DeadlineExceeded) {
+			p.left = true
 			return fmt.Errorf("%s has not ended %v after everything parked was released; it and its memory are left", s.name, p.o.Bound)
 		}
 	}
@@ -318,6 +316,9 @@ func (p *probe) close() error {
 	for _, e := range p.events {
 		errs = append(errs, e.Close())
 	}
+	p.mu.Lock()
+	p.parked = nil // the runner may be releasing, and the words end here
+	p.mu.Unlock()
 	for _, b := range append(p.buffers, p.words) {
 		errs = append(errs, b.Close())
 	}

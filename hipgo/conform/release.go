@@ -47,7 +47,7 @@ func writeWait(p *probe) (string, error) {
 	const rounds = 32
 	for i := uint64(1); i <= rounds; i++ {
 		p.remember(s, done, fmt.Sprintf("is at least %d", i), i)
-		if err := s.WriteWait(ready.addr(), i, done.addr(), i); err != nil {
+		if err := p.calls.writeWait(s.Stream, ready.addr(), i, done.addr(), i); err != nil {
 			return "", err
 		}
 	}
@@ -134,7 +134,7 @@ func releaseStreamWrite(p *probe) (string, error) {
 	if err := p.ctx.Err(); err != nil {
 		return "", err
 	}
-	w.store(1)
+	w.store(2)
 	if err := p.drained(a); err != nil {
 		return "", fmt.Errorf("neither another stream's write nor a host store ended a wait: %w", err)
 	}

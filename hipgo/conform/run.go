@@ -53,25 +53,33 @@ func Names() []string {
 // Options.Bound. When ctx ends, the check under way is given up as if out of time and the rest are failed as not run.
 // Nobody else may use the device meanwhile: its streams would share hardware queues with those under test.
 func Run(ctx context.Context, d *hipgo.Device, o Options) Report {
+	return runAll(ctx, d, o, realCalls(), checks())
+}
+
+func runAll(ctx context.Context, d *hipgo.Device, o Options, calls runtimeCalls, all []check) Report {
 	o = o.filled()
 	r := describe(d)
 	r.Bound = o.Bound
-	stuck := ""
-	for _, c := range checks() {
+	spoilt := "" // by an earlier check: what comes after it would fail for that reason, or not come back
+	for _, c := range all {
 		if !o.wants(c.name) {
 			continue
 		}
+		if ctx.Err() != nil {
+			spoilt = context.Cause(ctx).Error()
+		}
+		if spoilt != "" {
+			r.Checks = append(r.Checks, Check{Name: c.name, Result: Fail, Seen: "not run: " + spoilt})
+			continue
+		}
+		p := &probe{d: d, o: o, calls: calls}
+		done, back := runOne(ctx, p, c)
+		r.Checks = append(r.Checks, done)
 		switch {
-		case stuck != "":
-			r.Checks = append(r.Checks, Check{Name: c.name, Result: Fail, Seen: "not run: a call of " + stuck + " has not come back"})
-		case ctx.Err() != nil:
-			r.Checks = append(r.Checks, Check{Name: c.name, Result: Fail, Seen: "not run: " + context.Cause(ctx).Error()})
-		default:
-			done, back := runOne(ctx, newProbe(d, o), c)
-			r.Checks = append(r.Checks, done)
-			if !back {
-				stuck = c.name
-			}
+		case !back:
+			spoilt = "a call of " + c.name + " has not come back"
+		case p.left:
+			spoilt = "streams of " + c.name + " are still parked, and freeing memory waits for them"
 		}
 	}
 	return r
@@ -131,7 +139,7 @@ func runOne(ctx context.Context, p *probe, c check) (done Check, back bool) {
 		done.Seen = fmt.Sprintf("not done within %v; came back once everything parked was released: %s", patience*p.o.Bound, oneLine(seen, err))
 		return done, true
 	}
-	done.Seen = fmt.Sprintf("not done within %v, nor %v after everything parked was released", patience*p.o.Bound, p.o.Bound)
+	done.Seen = fmt.Sprintf("not done within %v, nor as long again after everything parked was released", patience*p.o.Bound)
 	return done, false
 }
 
