@@ -6,7 +6,8 @@
 //   - Network is a fabric.Transport in memory: the oracle that other paths are held against. It stages every byte
 //     where a socket would, blocks where a socket would, and compares calls as every path must.
 //   - Run is the contract that every path must keep, over a Subject; RunPairwise is a shorter way through its values.
-//   - Stream is the Subject of a path for device memory, over a Device; RunStream is what only such a path can promise.
+//   - Stream is the Subject of a path for device memory, over a Device; RunStream is what only such a path can promise,
+//     and RunCapture what one that joins an engine's graphs can.
 //   - Faulty puts drops, delays, cuts and corrupted bytes between the ends of real connections.
 //
 // What a test opens is worth until the test ends: Groups and Run close it.

@@ -21,7 +21,9 @@ type Device struct {
 	// Synchronize returns once Stream has passed everything queued on it, or ctx has ended.
 	Synchronize func(ctx context.Context) error
 	// Hold lets nothing run that is queued on Stream from now on, until release. nil: what needs it is skipped.
-	Hold  func() (release func(), err error)
+	Hold func() (release func(), err error)
+	// Graph captures what record queues on Stream, and instantiates it. nil: what needs it is skipped.
+	Graph func(record func() error) (Graph, error)
 	Close func() error // frees the stream and the device, after the path; may be nil
 }
 

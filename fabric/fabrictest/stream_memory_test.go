@@ -23,6 +23,9 @@ type gpu struct {
 	mu   sync.Mutex
 	next fabric.DevPtr
 	mem  map[fabric.DevPtr][]byte
+
+	capturing bool
+	captured  []func()
 }
 
 const ownStream fabric.Stream = 0x1000
@@ -86,8 +89,32 @@ func (g *gpu) hold() (func(), error) {
 	return sync.OnceFunc(func() { close(held) }), nil
 }
 
+type graph struct {
+	g   *gpu
+	ops []func()
+}
+
+func (g *gpu) graph(record func() error) (fabrictest.Graph, error) {
+	g.capturing, g.captured = true, nil
+	err := record()
+	g.capturing = false
+	return &graph{g, g.captured}, err
+}
+
+func (r *graph) Launch() error {
+	ops := r.ops
+	r.g.ops <- func() {
+		for _, op := range ops {
+			op()
+		}
+	}
+	return nil
+}
+
+func (r *graph) Close() error { r.ops = nil; return nil }
+
 func (g *gpu) device() fabrictest.Device {
-	return fabrictest.Device{Stream: ownStream, Alloc: g.alloc, Free: g.free, Synchronize: g.synchronize, Hold: g.hold,
+	return fabrictest.Device{Stream: ownStream, Alloc: g.alloc, Free: g.free, Synchronize: g.synchronize, Hold: g.hold, Graph: g.graph,
 		Upload:   func(dst fabric.DevPtr, src []byte) error { copy(g.at(dst, len(src)), src); return nil },
 		Download: func(dst []byte, src fabric.DevPtr) error { copy(dst, g.at(src, len(dst))); return nil },
 		Close:    func() error { close(g.ops); <-g.done; return nil }}
@@ -126,7 +153,9 @@ func (q *queued) Alloc(int) (fabric.DeviceMemory, error) {
 	return nil, fabric.Unsupportedf("no memory of its own")
 }
 
-func (q *queued) Capture(fabric.Stream) (fabric.PlanTransport, error) { return nil, fabric.ErrCapture }
+func (q *queued) Capture(fabric.Stream) (fabric.PlanTransport, error) { return q, nil }
+func (q *queued) End() error                                          { return nil }
+func (q *queued) Release() error                                      { return nil }
 
 func (q *queued) Abort(cause error) {
 	q.once.Do(func() {
@@ -139,6 +168,12 @@ func (q *queued) Abort(cause error) {
 func (q *queued) Queue(_ fabric.Stream, c *fabric.Call) error {
 	if cause := q.cause.Load(); cause != nil {
 		return cause
+	}
+	call := *c
+	call.Lengths, call.InLengths = slices.Clone(c.Lengths), slices.Clone(c.InLengths)
+	if q.capturing {
+		q.captured = append(q.captured, func() { q.reached(call) })
+		return nil
 	}
 	select {
 	case q.slots <- struct{}{}:
@@ -154,17 +189,20 @@ func (q *queued) Queue(_ fabric.Stream, c *fabric.Call) error {
 			return &fabric.Cause{Kind: fabric.ErrTimeout, Peer: q.Rank(), From: -1, Text: "the stream has taken none of the calls queued on it"}
 		}
 	}
-	call := *c
-	call.Lengths, call.InLengths = slices.Clone(c.Lengths), slices.Clone(c.InLengths)
 	q.ops <- func() {
-		defer func() { <-q.slots }()
-		if q.cause.Load() == nil {
-			if err := q.make(&call); err != nil {
-				q.Abort(fabric.CauseOf(err))
-			}
-		}
+		q.reached(call)
+		<-q.slots
 	}
 	return nil
+}
+
+// reached is what the stream does.
+func (q *queued) reached(call fabric.Call) {
+	if q.cause.Load() == nil {
+		if err := q.make(&call); err != nil {
+			q.Abort(fabric.CauseOf(err))
+		}
+	}
 }
 
 func (q *queued) make(c *fabric.Call) error {
@@ -216,3 +254,5 @@ func openStreams(_ *testing.T, world int, o fabrictest.SubjectOptions) []fabrict
 func TestAQueueingPathKeepsTheContract(t *testing.T) { fabrictest.RunPairwise(t, openStreams) }
 
 func TestAQueueingPathKeepsWhatOnlyItCan(t *testing.T) { fabrictest.RunStream(t, openStreams) }
+
+func TestAQueueingPathIsCaptured(t *testing.T) { fabrictest.RunCapture(t, openStreams) }
