@@ -32,6 +32,10 @@ test: setup guard vet outside ## all tests: the guard, vet for every system, an 
 	CGO_ENABLED=0 $(GO) build ./...
 	$(GO) run ./build/gotest -p 1 ./... -- -race -p 1 ./...
 
+.PHONY: test-c
+test-c: ## softhip's C tests with gcc: plain, ASan and UBSan, TSan, and valgrind where installed
+	csrc/softhip/test/run.sh
+
 .PHONY: guard
 guard: ## prove architecture's rules: imports, cgo, dependencies, file length, formatting
 	$(GO) run ./build/guard

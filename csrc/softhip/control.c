@@ -52,14 +52,39 @@ SOFTHIP_API int softhip_hold(int queue) { return govern(queue, true, 0); }
 SOFTHIP_API int softhip_step(int queue, unsigned operations) { return govern(queue, true, operations); }
 SOFTHIP_API int softhip_release(int queue) { return govern(queue, false, 0); }
 
-// settled says that e cannot go on by itself; what it waits for may still come from another queue that is not settled.
-static bool settled(struct engine *e) {
+enum standing { MOVES, STANDS, TURNS }; // TURNS: a twin that waits, for something that only it knows
+
+// standing says whether e can go on by itself. Its own condition is looked at, for the worker may not have run since.
+static enum standing standing(struct engine *e) {
+    enum standing is = MOVES;
     pthread_mutex_lock(&e->lock);
-    bool empty = e->head == NULL;
-    bool stopped = e->held && e->steps == 0;
-    pthread_mutex_unlock(&e->lock);
+    const struct op *o = e->head;
     int state = atomic_load(&e->state);
-    return empty || state == PARKED || state == DEPENDENT || state == HUNG || state == SPINNING || (stopped && state == HELD);
+    if (o == NULL || state == HUNG)
+        is = STANDS;
+    else if (state == HELD)
+        is = e->held && e->steps == 0 ? STANDS : MOVES;
+    else if (state == PARKED)
+        is = word_met(o, word_load(o)) ? MOVES : STANDS;
+    else if (state == DEPENDENT)
+        is = point_met(o->after[0]) && point_met(o->after[1]) ? MOVES : STANDS;
+    else if (state == LATE)
+        is = atomic_load(&world.landings) == atomic_load(&e->landings) ? STANDS : MOVES;
+    else if (state == SPINNING)
+        is = TURNS;
+    pthread_mutex_unlock(&e->lock);
+    return is;
+}
+
+// turned says that a twin that waits has looked again, twice: once may have been under way.
+static bool turned(struct engine *e, uint64_t until) {
+    uint64_t pauses = atomic_load(&e->pauses);
+    while (standing(e) != MOVES && atomic_load(&e->pauses) < pauses + 2) {
+        if (now_ns() >= until)
+            return false;
+        sched_yield();
+    }
+    return true;
 }
 
 static uint64_t progress(int count) {
@@ -69,6 +94,22 @@ static uint64_t progress(int count) {
     return sum;
 }
 
+// stand looks at every engine twice: what the first one found standing, a later one may have released.
+static bool stand(int count, uint64_t until) {
+    uint64_t before = progress(count);
+    uint32_t changes = atomic_load(&world.changes);
+    for (int look = 0; look < 2; look++)
+        for (int i = 0; i < count; i++) {
+            struct engine *e = world.engines[i];
+            enum standing is = standing(e);
+            if (is == TURNS && turned(e, until))
+                is = standing(e);
+            if (is == MOVES)
+                return false;
+        }
+    return before == progress(count) && changes == atomic_load(&world.changes);
+}
+
 SOFTHIP_API int softhip_settle(unsigned timeout_ms) {
     world_begin();
     uint64_t until = now_ns() + (uint64_t)timeout_ms * 1000000;
@@ -76,20 +117,7 @@ SOFTHIP_API int softhip_settle(unsigned timeout_ms) {
         pthread_mutex_lock(&world_lock);
         int count = world.engine_count;
         pthread_mutex_unlock(&world_lock);
-        uint64_t before = progress(count);
-        bool all = true;
-        // Twice over: a wait that this look found parked may have been released by a queue that it found empty.
-        uint32_t changes = atomic_load(&world.changes);
-        for (int look = 0; look < 2 && all; look++) {
-            for (int i = 0; i < count && all; i++)
-                all = settled(world.engines[i]);
-            if (look == 0 && all) {
-                uint64_t pause = now_ns() + 500000;
-                while (now_ns() < pause)
-                    sched_yield();
-            }
-        }
-        if (all && before == progress(count) && changes == atomic_load(&world.changes))
+        if (stand(count, until))
             return 0;
         if (now_ns() >= until)
             return fail("softhip: queues still move");

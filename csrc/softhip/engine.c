@@ -66,11 +66,22 @@ bool point_met(struct point p) {
     return p.engine == NULL || atomic_load_explicit(&p.engine->completed, memory_order_acquire) >= p.seq;
 }
 
+// rouse wakes e's worker, and all that wait for e, to look again.
+void rouse(struct engine *e) {
+    wake(e);
+    atomic_fetch_add(&e->done, 1);
+    futex_wake(&e->done);
+}
+
+static bool cut_short(const struct engine *waiter) {
+    return atomic_load(&world.ending) || (waiter != NULL && atomic_load(&world.devices[waiter->device].lost));
+}
+
 // point_wait returns false when the world ended first. A waiter is a worker, which a lost device ends too.
 bool point_wait(struct point p, struct engine *waiter) {
     struct pace turn = {0};
     while (!point_met(p)) {
-        if (atomic_load(&world.ending) || (waiter != NULL && atomic_load(&world.devices[waiter->device].lost)))
+        if (cut_short(waiter))
             return false;
         uint32_t seen = atomic_load(&p.engine->done);
         if (turn.turns < 200) {
@@ -78,7 +89,7 @@ bool point_wait(struct point p, struct engine *waiter) {
             continue;
         }
         atomic_fetch_add(&p.engine->watchers, 1);
-        if (!point_met(p) && !atomic_load(&world.ending))
+        if (!point_met(p) && !cut_short(waiter))
             futex_wait(&p.engine->done, seen, 0);
         atomic_fetch_sub(&p.engine->watchers, 1);
     }

@@ -89,12 +89,8 @@ static void lose(int device, int code) {
     atomic_store(&world.devices[device].lost, true);
     changed();
     pthread_mutex_lock(&world_lock);
-    for (int i = 0; i < world.engine_count; i++) {
-        struct engine *e = world.engines[i];
-        wake(e);
-        atomic_fetch_add(&e->done, 1);
-        futex_wake(&e->done);
-    }
+    for (int i = 0; i < world.engine_count; i++)
+        rouse(world.engines[i]);
     pthread_mutex_unlock(&world_lock);
 }
 

@@ -191,6 +191,12 @@ static int begin(void) {
     return code != hipSuccess ? code : capture_forbids();
 }
 
+// begin_release is begin for a call that gives back, which works on a failed device too, and then tells of the failure.
+static int begin_release(void) {
+    pthread_mutex_lock(&world_lock);
+    return capture_forbids();
+}
+
 static int end(int code) {
     pthread_mutex_unlock(&world_lock);
     return call_leave(code);
@@ -222,7 +228,7 @@ API(hipHostMalloc)(void **out, size_t n, unsigned flags) {
 
 // release frees an allocation as HIP does: once everything queued on its device has ended.
 static int release(void *p, bool host) {
-    int code = begin();
+    int code = begin_release();
     if (code != hipSuccess || p == NULL)
         return end(code);
     struct alloc *a = alloc_find((uintptr_t)p);
@@ -246,7 +252,7 @@ static int release(void *p, bool host) {
         stale_remove(a);
     pthread_mutex_lock(&world_lock);
     unmap(a, true);
-    return end(hipSuccess);
+    return end(device_error(current_device()));
 }
 
 API(hipFree)(void *p) {
@@ -281,7 +287,7 @@ API(hipHostRegister)(void *p, size_t n, unsigned flags) {
 
 API(hipHostUnregister)(void *p) {
     CALL(hipHostUnregister);
-    int code = begin();
+    int code = begin_release();
     if (code != hipSuccess)
         return end(code);
     struct alloc *a = alloc_find((uintptr_t)p);
@@ -295,5 +301,5 @@ API(hipHostUnregister)(void *p) {
         drain_device(d);
     pthread_mutex_lock(&world_lock);
     free(a);
-    return end(hipSuccess);
+    return end(device_error(current_device()));
 }

@@ -11,6 +11,7 @@
 #include "world.h"
 
 enum { SPINS = 150, YIELDS = 60, FIRST_SLEEP_NS = 5000, LAST_SLEEP_NS = 50000 };
+enum { PATIENT = 2000, PATIENT_SLEEP_NS = 250000 }; // who has slept that often may be late
 
 void futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns) {
     struct timespec t = {.tv_sec = (time_t)(timeout_ns / 1000000000u), .tv_nsec = (long)(timeout_ns % 1000000000u)};
@@ -42,7 +43,9 @@ void pace(struct pace *p, _Atomic uint32_t *word, uint32_t seen) {
         sched_yield();
         return;
     }
-    p->sleep_ns = p->sleep_ns == 0 ? FIRST_SLEEP_NS : p->sleep_ns * 2 > LAST_SLEEP_NS ? LAST_SLEEP_NS : p->sleep_ns * 2;
+    unsigned most = p->turns < PATIENT ? LAST_SLEEP_NS : PATIENT_SLEEP_NS;
+    p->turns++;
+    p->sleep_ns = p->sleep_ns == 0 ? FIRST_SLEEP_NS : p->sleep_ns * 2 > most ? most : p->sleep_ns * 2;
     int crowd = atomic_fetch_add(&world.sleepers, 1) / 4;
     futex_wait(word, seen, (uint64_t)p->sleep_ns * (unsigned)(crowd < 1 ? 1 : crowd));
     atomic_fetch_sub(&world.sleepers, 1);

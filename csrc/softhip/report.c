@@ -138,6 +138,7 @@ static void say_head(struct text *t, const struct engine *e, const struct op *o)
         break;
     case SPINNING: say(t, "is a kernel that waits"); break;
     case HUNG: say(t, "never ends"); break;
+    case LATE: say(t, "is late"); break;
     case HELD: say(t, "is held"); break;
     default: say(t, "runs"); break;
     }

@@ -152,9 +152,11 @@ static int run_copy(struct engine *e, const struct op *o, struct fault f) {
     if (f.what == 't' && f.us > 0)
         rest(e, now_ns() + (uint64_t)f.us * 1000);
     if (f.what == 't' && f.us == 0) {
-        atomic_store(&e->state, HUNG);
+        atomic_store(&e->landings, landings);
+        atomic_store(&e->state, LATE);
         for (struct pace turn = {0}; atomic_load(&world.landings) == landings && !cut_off(e);)
             pace(&turn, &world.landings, landings);
+        atomic_store(&e->state, RUNNING);
     }
     if (cut_off(e))
         return hipSuccess;
@@ -188,6 +190,7 @@ SOFTHIP_API void softhip_pause(void) {
     if (now - atomic_load_explicit(&e->pause_at, memory_order_relaxed) > 5000)
         resting = (struct pace){0}; // it worked between
     atomic_store_explicit(&e->state, SPINNING, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->pauses, 1, memory_order_relaxed);
     uint32_t seen = atomic_load(&world.changes);
     pace(&resting, &world.changes, seen);
     atomic_store_explicit(&e->state, RUNNING, memory_order_relaxed);

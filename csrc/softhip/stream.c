@@ -49,7 +49,7 @@ static struct stream *stream_new(int device, unsigned flags, int priority, struc
 
 static struct stream *resolve(void *handle) {
     if ((uintptr_t)handle > 2)
-        return pool_has(&world.streams, handle) ? handle : NULL;
+        return pool_has(&world.streams, handle) && !((struct stream *)handle)->closing ? handle : NULL;
     struct device *d = &world.devices[current_device()];
     if (d->null == NULL) {
         d->null = stream_new(current_device(), STREAM_DEFAULT, 0, stream_queue(current_device(), 0));
@@ -196,25 +196,29 @@ API(hipStreamDestroy)(void *handle) {
         return call_leave(hipErrorInvalidHandle);
     struct stream *s;
     int code = stream_enter(handle, &s);
-    if (code != hipSuccess && !pool_has(&world.streams, handle))
+    if (code == hipErrorContextIsDestroyed)
         return call_leave(code);
     if (code != hipSuccess) { // a failed device's streams can still be destroyed
         pthread_mutex_lock(&world_lock);
-        s = handle;
+        s = resolve(handle);
+        if (s == NULL) {
+            pthread_mutex_unlock(&world_lock);
+            return call_leave(hipErrorContextIsDestroyed);
+        }
     } else if (world.set.stream_lock) {
         pthread_mutex_unlock(&s->exec);
     }
     struct point last = s->last;
     capture_leave(s);
-    s->live = false; // no further call finds it
+    s->closing = true; // no further call finds it
     pthread_mutex_unlock(&world_lock);
     point_wait(last, NULL);
     pthread_mutex_lock(&world_lock);
     s->queue->streams--;
-    world.streams.live--;
+    pool_free(&world.streams, s);
     pthread_mutex_destroy(&s->exec);
     pthread_mutex_unlock(&world_lock);
-    return call_leave(hipSuccess);
+    return call_leave(code);
 }
 
 static bool capturing(const struct stream *s) { return s->capture != NULL; }

@@ -98,7 +98,7 @@ void world_end(void) {
     if (atomic_load(&begun)) {
         atomic_store(&world.ending, true);
         for (int i = 0; i < world.engine_count; i++)
-            wake(world.engines[i]);
+            rouse(world.engines[i]);
         changed();
         for (int i = 0; i < world.engine_count; i++)
             engine_end(world.engines[i]);

@@ -84,7 +84,7 @@ struct op {
     uint64_t _Alignas(16) inline_args[INLINE_ARGS / 8];
 };
 
-enum state { IDLE, HELD, RUNNING, DEPENDENT, PARKED, SPINNING, HUNG };
+enum state { IDLE, HELD, RUNNING, DEPENDENT, PARKED, SPINNING, HUNG, LATE };
 
 struct engine {
     int id, device, priority, streams; // streams: how many are bound to it
@@ -98,7 +98,8 @@ struct engine {
     _Atomic uint64_t submitted, completed;
     _Atomic uint32_t bell, done;       // futexes: something for the worker; something completed
     _Atomic int asleep, watchers;
-    _Atomic uint64_t pause_at;
+    _Atomic uint64_t pauses, pause_at; // of a twin
+    _Atomic uint32_t landings;         // that a late copy has seen
     jmp_buf leave;                     // out of a twin
     pthread_t thread;
     bool after_wait;                   // worker's: the operation before was a wait
@@ -107,7 +108,7 @@ struct engine {
 struct capture;
 
 struct stream {
-    bool live;
+    bool live, closing;
     int device, priority;
     unsigned flags;
     bool null, masked;
@@ -293,6 +294,7 @@ struct point engine_submit(struct engine *e, struct op *o);
 bool point_met(struct point p);
 bool point_wait(struct point p, struct engine *waiter);
 void wake(struct engine *e);
+void rouse(struct engine *e);
 // run.c
 int op_run(struct engine *e, struct op *o);
 uint64_t word_load(const struct op *o);

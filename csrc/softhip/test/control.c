@@ -1,0 +1,106 @@
+#include <pthread.h>
+
+#include "check.h"
+
+static void steps(void) {
+    begin("");
+    void *s = new_stream();
+    uint64_t *w = host_words(4096);
+    int queue = softhip_queue(s);
+    OK(softhip_hold(queue));
+    for (uint64_t i = 1; i <= 5; i++)
+        OK(hipStreamWriteValue64(s, w, i, 0));
+    OK(softhip_settle(20000));
+    CHECK(load(w) == 0);
+    for (uint64_t i = 1; i <= 3; i++) {
+        OK(softhip_step(queue, 1));
+        OK(softhip_settle(20000));
+        CHECK(load(w) == i);
+    }
+    char text[4096];
+    softhip_parked(text, sizeof text);
+    CHECK(strstr(text, "operation 4 hipStreamWriteValue64") != NULL && strstr(text, "is held; 1 behind it") != NULL);
+    OK(softhip_release(queue));
+    OK(hipStreamSynchronize(s));
+    CHECK(load(w) == 5);
+    GIVES(-1, softhip_hold(999));
+    GIVES(-1, softhip_ring(0, 2));
+    CHECK(softhip_ring(0, 0) != softhip_ring(0, 1));
+    CHECK(softhip_queue(text) == -1);
+    softhip_op ops[10];
+    CHECK(softhip_trace(ops, 10) == 5);
+    for (int i = 0; i < 5; i++)
+        CHECK(ops[i].number == (uint64_t)i + 1 && ops[i].value == (uint64_t)i + 1 && ops[i].queue == queue &&
+              ops[i].stream == (uint64_t)(uintptr_t)s && ops[i].start_ns >= ops[i].queued_ns && ops[i].end_ns >= ops[i].start_ns);
+    CHECK(softhip_trace(ops, 2) == 2 && ops[1].number == 5);
+    OK(hipStreamDestroy(s));
+    OK(hipHostFree(w));
+    softhip_reset();
+    CHECK(softhip_trace(ops, 10) == 0);
+}
+
+enum { THREADS = 4, ROUNDS = 400 };
+static uint64_t *words;
+
+// Each thread has a stream, a copy and a handshake with itself over and over.
+static void *churn(void *arg) {
+    size_t me = (size_t)(uintptr_t)arg;
+    uint64_t *mine = words + me * 512;
+    for (int outer = 0; outer < 4; outer++) {
+        void *s = me % 2 ? new_stream() : masked_stream(), *e = NULL;
+        uint64_t *d = device_bytes(65536);
+        OK(hipEventCreateWithFlags(&e, EVENT_NO_TIMING));
+        for (uint64_t i = 1; i <= ROUNDS / 4; i++) {
+            mine[2] = i;
+            store(&mine[1], 0);
+            OK(hipStreamWriteValue64(s, &mine[0], i, 0));
+            OK(hipStreamWaitValue64(s, &mine[1], i, WAIT_GTE, ~0ull));
+            OK(hipMemcpyAsync(d, &mine[2], 8, COPY_DEFAULT, s));
+            OK(hipMemcpyAsync(&mine[3], d, 8, COPY_DEFAULT, s));
+            OK(hipEventRecord(e, s));
+            while (load(&mine[0]) != i)
+                hipEventQuery(e);
+            store(&mine[1], i);
+            OK(hipEventSynchronize(e));
+            CHECK(mine[3] == i);
+        }
+        OK(hipEventDestroy(e));
+        OK(hipStreamDestroy(s));
+        OK(hipFree(d));
+    }
+    return NULL;
+}
+
+static void threads(void) {
+    begin("hw_queues=8"); // each parked stream has a queue
+    words = host_words(THREADS * 4096);
+    pthread_t t[THREADS];
+    for (size_t i = 0; i < THREADS; i++)
+        OK(pthread_create(&t[i], NULL, churn, (void *)i));
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(t[i], NULL);
+    OK(hipHostFree(words));
+    char text[1024];
+    CHECK(softhip_leaks(text, sizeof text) == 0 && softhip_reports(text, sizeof text) == 0);
+}
+
+// Worlds come and go without leaving anything, whatever they were doing.
+static void worlds(void) {
+    for (int i = 0; i < 100; i++) {
+        begin(i % 2 ? "integrated=1 devices=2" : "sdma_rings=1");
+        void *s = new_stream();
+        uint64_t *w = host_words(64);
+        char *d = device_bytes(1 << 16);
+        OK(hipStreamWaitValue64(s, w, 1, WAIT_GTE, ~0ull));
+        OK(hipMemcpyAsync(d, d, 1 << 15, COPY_DEFAULT, s));
+        if (i % 3 == 0)
+            OK(softhip_hold(softhip_queue(s)));
+        softhip_reset();
+    }
+}
+
+void test_control(void) {
+    steps();
+    threads();
+    worlds();
+}
