@@ -34,7 +34,7 @@ against the reference, print a table of latencies and one PASS line.`,
 				if g.Rank() != 0 {
 					out, progress = io.Discard, io.Discard
 				}
-				return passed(out, demo(g, out, progress))
+				return passed(out, "", demo(g, out, progress))
 			})
 		},
 	}
@@ -45,11 +45,12 @@ against the reference, print a table of latencies and one PASS line.`,
 
 func demo(g *hipfabric.Group, out, progress io.Writer) error {
 	report := &measure.Report{Table: out}
+	subject := measure.Subject{Kind: g.Paths()[0].Name, Host: g.Host()}
 	_, _ = fmt.Fprintf(out, "%d ranks over %s, a process each; checking every operation bit for bit\n\n", g.World(), g.Paths()[0].Name)
 	plan := measure.Plan{Ops: []fabric.Op{fabric.AllGather, fabric.AllReduce, fabric.Exchange}, Sizes: []int{16, 4 << 10, 32 << 10, 1 << 20},
 		DType: fabric.F32, Reduce: fabric.Sum, Iters: 200, Warmup: 20, Check: true, Seed: 1}
 	tell, stop := watch(progress, "checking")
-	tallies, err := measure.RunEvery(g.Host(), plan, tell)
+	tallies, err := measure.RunEvery(subject, plan, tell)
 	stop(err)
 	if e := report.Tallies(tallies); err == nil {
 		err = e
@@ -58,7 +59,7 @@ func demo(g *hipfabric.Group, out, progress io.Writer) error {
 		return err
 	}
 	_, _ = fmt.Fprintln(out)
-	err = measure.Run(g.Host(), g.Paths()[0].Name, plan, report.Add)
+	err = measure.Run(subject, plan, report.Add)
 	if e := report.Flush(); err == nil {
 		err = e
 	}

@@ -6,6 +6,7 @@
 //	hipfabric perf -n 2 --op all-gather  latency and bandwidth
 //	hipfabric status                     what a running group does
 //	hipfabric doctor links               what is wrong between two hosts
+//	hipfabric doctor hip                 which GPUs this host has, and whether a group can use them
 //	hipfabric keygen, hipfabric version
 //
 // Each command is a file. Processes are started by internal/ranks and operations checked and timed by internal/measure;

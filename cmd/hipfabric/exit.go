@@ -11,7 +11,7 @@ import (
 	"github.com/hipfabric/hipfabric/fabric"
 )
 
-// The exit codes; 7 is kept for device errors, which no path of this version has.
+// The exit codes.
 const (
 	exitOK          = 0
 	exitOther       = 1
@@ -20,6 +20,7 @@ const (
 	exitFailed      = 4
 	exitDesync      = 5
 	exitWrong       = 6
+	exitDevice      = 7
 )
 
 // childCode is the code of a rank that run started, to be passed on.
@@ -42,6 +43,7 @@ func exitCode(err error) int {
 		is   []error
 	}{
 		{exitWrong, []error{measure.ErrWrong}},
+		{exitDevice, []error{fabric.ErrDevice}},
 		{exitDesync, []error{fabric.ErrMismatch, fabric.ErrDesync}},
 		{exitEnvironment, []error{fabric.ErrUnauthorized, fabric.ErrUnsupported, errors.ErrUnsupported}},
 		{exitUsage, []error{fabric.ErrInvalid}},

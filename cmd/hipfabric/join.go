@@ -41,11 +41,12 @@ type joinFlags struct {
 	verify      bool
 	kind        string
 	verbose     bool
+	staged      stagedFlags
 }
 
-// shared are the flags that must have the same value on every rank, so that they go into a command for another host.
+// shared are the flags that every rank should have alike, so that they go into a command for another host.
 func (f *joinFlags) shared() []string {
-	return []string{"kind", "timeout", "eager", "window", "lanes", "sockbuf", "verify"}
+	return []string{"kind", "device", "gate", "part", "timeout", "eager", "window", "lanes", "sockbuf", "verify"}
 }
 
 func (f *joinFlags) add(cmd *cobra.Command) {
@@ -55,7 +56,7 @@ func (f *joinFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.master, "master", "", "rank 0's host:port, or file:PATH on one host; default: HIPFABRIC_MASTER")
 	flags.StringVar(&f.secretFile, "secret-file", "", "file with the group's secret, needed beyond loopback (see keygen); default: HIPFABRIC_SECRET_FILE")
 	flags.BoolVar(&f.insecure, "insecure", false, "go beyond loopback without a secret: anyone who reaches the port can join")
-	flags.StringVar(&f.kind, "kind", "tcp", "path to measure: tcp")
+	flags.StringVar(&f.kind, "kind", "tcp", "path to measure: "+strings.Join(kinds(), ", ")+" (device memory, over tcp)")
 	flags.DurationVar(&f.openTimeout, "open-timeout", 0, "of the meeting of all ranks; 0 is 5m")
 	flags.DurationVar(&f.timeout, "timeout", 0, "of a call without progress; 0 is 30s, negative is none")
 	flags.StringVar(&f.eager, "eager", "0", "bytes, as 32K, up to which a call goes out in one write; 0 is 32K")
@@ -65,8 +66,11 @@ func (f *joinFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.buffer, "sockbuf", "auto", "bytes of each socket buffer, as 64K; auto lets the system grow them")
 	flags.DurationVar(&f.spin, "spin", 0, "how long a wait spins before it parks; 0 is a measured default")
 	flags.BoolVar(&f.verify, "verify", false, "checksum every payload (CRC32C)")
+	f.staged.add(cmd)
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log the opening and closing of the group")
 }
+
+func kinds() []string { return []string{"tcp", kindStaged} }
 
 // config merges the environment with the flags that were given.
 func (f *joinFlags) config(cmd *cobra.Command) (hipfabric.Config, error) {
@@ -115,10 +119,13 @@ func (f *joinFlags) apply(cmd *cobra.Command, cfg *hipfabric.Config) error {
 	if f.timeout < 0 {
 		cfg.Timeout = hipfabric.NoTimeout
 	}
-	if f.kind != "tcp" {
-		return fabric.Invalidf("unknown kind %q; %s", f.kind, suggest(f.kind, []string{"tcp"}))
+	if !slices.Contains(kinds(), f.kind) {
+		return fabric.Invalidf("unknown kind %q; %s", f.kind, suggest(f.kind, kinds()))
 	}
-	cfg.Paths = []string{f.kind}
+	if err := f.staged.check(cmd, f.kind, cfg); err != nil {
+		return err
+	}
+	cfg.Paths = []string{"tcp"}
 	cfg.Logger = logger(cmd, f.verbose)
 	return cfg.Validate()
 }

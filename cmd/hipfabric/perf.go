@@ -27,6 +27,7 @@ type perfFlags struct {
 	jsonFile string
 	rawFile  string
 	label    string
+	receipt  string
 	line     []string // the command line, to start ranks with
 }
 
@@ -64,6 +65,7 @@ nccl-tests' -b, -e, -f and -w are taken as well; its -n is --iters here, since -
 	flags.StringVar(&f.jsonFile, "json", "", "file for the results as JSON lines, - for standard output")
 	flags.StringVar(&f.rawFile, "raw", "", "file for every sample, as CSV")
 	flags.StringVar(&f.label, "label", "", "text that the JSON's first line carries")
+	flags.StringVar(&f.receipt, "receipt", "", "new folder for all of it: tables, results, samples, environments, logs and their SHA256SUMS (docs/receipts)")
 	f.plan.add(cmd)
 	f.add(cmd)
 	return cmd
@@ -93,20 +95,41 @@ func (f *perfFlags) run(cmd *cobra.Command) error {
 	if err := plan.Validate(cfg.World); err != nil {
 		return err
 	}
-	report, done := &measure.Report{Table: io.Discard}, func() error { return nil }
+	out := &output{report: &measure.Report{Table: io.Discard}}
 	if cfg.Rank == 0 { // before the group, so that no other rank sees it fail
-		if report, done, err = f.report(cmd); err != nil {
+		if out, err = f.output(cmd, &cfg); err != nil {
 			return err
 		}
 	}
+	return out.close(f.measureAs(cmd, cfg, plan, out))
+}
+
+// measureAs is one rank's part; rank 0's plan is everybody's.
+func (f *perfFlags) measureAs(cmd *cobra.Command, cfg hipfabric.Config, plan measure.Plan, out *output) error {
+	if f.kind != kindStaged {
+		return within(cmd, cfg, func(ctx context.Context, g *hipfabric.Group) error {
+			return f.measure(ctx, cmd, cfg, g, measure.Subject{Kind: f.kind, Host: g.Host()}, nil, plan, out)
+		})
+	}
+	gate, err := choose("gate", f.staged.gate, gates())
+	if err != nil {
+		return err
+	}
+	picked, err := f.staged.pick(cfg.LocalRank)
+	if err != nil {
+		return err
+	}
 	err = within(cmd, cfg, func(ctx context.Context, g *hipfabric.Group) error {
-		shared, err := measure.Share(ctx, g.Control(), g.Rank(), plan)
+		s, err := openStaged(ctx, g, picked, gate)
 		if err != nil {
 			return err
 		}
-		return f.measure(cmd, cfg, g, shared, report)
+		return s.close(f.measure(ctx, cmd, cfg, g, s.subject(g), s, plan, out))
 	})
-	return firstError(err, done())
+	if err != nil {
+		return err // what the device still does is not known
+	}
+	return picked.Close()
 }
 
 // start has local ranks run this very command line.
@@ -158,41 +181,61 @@ type environment struct {
 	NIC     machine.NIC `json:"nic"`
 	Date    string      `json:"date"`
 	Label   string      `json:"label"`
+	Device  string      `json:"device,omitempty"` // rank 0's, of --kind staged
+	Gate    string      `json:"gate,omitempty"`
+	Shared  string      `json:"shared,omitempty"` // which ranks have one GPU between them
 	Command string      `json:"command"`
 }
 
-func (f *perfFlags) measure(cmd *cobra.Command, cfg hipfabric.Config, g *hipfabric.Group, plan measure.Plan, report *measure.Report) error {
+func (f *perfFlags) measure(ctx context.Context, cmd *cobra.Command, cfg hipfabric.Config, g *hipfabric.Group, subject measure.Subject, s *staged, plan measure.Plan, out *output) error {
+	report := out.report
+	plan.Receipt = out.receipt != nil
+	plan, err := measure.Share(ctx, g.Control(), g.Rank(), plan)
+	if err != nil {
+		return err
+	}
 	nic, began := machine.Towards(cfg.Master), time.Now()
+	facts := environment{Schema: "hipfabric.environment/1", Facts: machine.Read(), build: readBuild(), NIC: nic,
+		Date: time.Now().UTC().Format(time.RFC3339), Label: f.label, Command: "hipfabric " + strings.Join(slices.DeleteFunc(slices.Clone(f.line), isMark), " ")}
+	if s != nil {
+		facts.Device, facts.Gate, facts.Shared = s.picked.String(), s.path.Gate, s.shared
+	}
+	if plan.Receipt {
+		if err := out.receipt.gather(ctx, g, facts); err != nil {
+			return err
+		}
+	}
 	var before machine.Counters
 	if g.Rank() == 0 {
 		before = machine.Count(nic)
-		facts := environment{Schema: "hipfabric.environment/1", Facts: machine.Read(), build: readBuild(), NIC: nic,
-			Date: time.Now().UTC().Format(time.RFC3339), Label: f.label, Command: "hipfabric " + strings.Join(slices.DeleteFunc(slices.Clone(f.line), isMark), " ")}
 		if err := report.Facts(facts); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintf(report.Table, "%s\n%s, kernel %s, %d cores, %s\n", nic, facts.CPU, facts.Kernel, facts.Cores, facts.Go); err != nil {
 			return err
 		}
+		if s != nil {
+			s.describe(report.Table)
+		}
 	}
-	err := perform(g, plan, f.kind, report, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	err = perform(g, subject, plan, report, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	if g.Rank() == 0 {
 		_, _ = fmt.Fprintln(report.Table, machine.Count(nic).Since(before))
-		if err := railReport(report, g.Stats().Transport.Peers, time.Since(began)); err != nil {
+		if err := railReport(report, subject.Peers(), time.Since(began)); err != nil {
 			return err
 		}
 		if plan.Mode == measure.Suite {
-			return passed(report.Table, err)
+			return passed(report.Table, "", err)
 		}
 	}
 	return err
 }
 
 // perform does what the plan's mode says.
-func perform(g *hipfabric.Group, plan measure.Plan, kind string, report *measure.Report, out, progress io.Writer) error {
+func perform(g *hipfabric.Group, subject measure.Subject, plan measure.Plan, report *measure.Report, out, progress io.Writer) error {
 	switch plan.Mode {
 	case measure.Kill:
-		receipt, err := measure.RunKill(g.Host(), plan)
+		receipt, err := measure.RunKill(subject, plan)
 		if receipt.Err != nil {
 			_, _ = fmt.Fprintln(out, receipt)
 		}
@@ -202,7 +245,7 @@ func perform(g *hipfabric.Group, plan measure.Plan, kind string, report *measure
 			progress = io.Discard
 		}
 		tell, stop := watch(progress, "suite")
-		tallies, err := measure.RunSuite(g.Host(), plan, tell)
+		tallies, err := measure.RunSuite(subject, plan, tell)
 		stop(err)
 		if g.Rank() != 0 {
 			return err
@@ -212,7 +255,7 @@ func perform(g *hipfabric.Group, plan measure.Plan, kind string, report *measure
 		}
 		return err
 	default:
-		err := measure.Run(g.Host(), kind, plan, report.Add)
+		err := measure.Run(subject, plan, report.Add)
 		if e := report.Flush(); err == nil {
 			err = e
 		}
@@ -221,51 +264,16 @@ func perform(g *hipfabric.Group, plan measure.Plan, kind string, report *measure
 }
 
 // passed writes the last line that a script looks for.
-func passed(out io.Writer, err error) error {
+func passed(out io.Writer, what string, err error) error {
 	verdict := "PASS"
+	if what != "" {
+		verdict += ": " + what
+	}
 	if err != nil {
 		verdict = "FAIL: " + err.Error()
 	}
 	_, _ = fmt.Fprintln(out, verdict)
 	return err
-}
-
-// report opens what rank 0 writes to.
-func (f *perfFlags) report(cmd *cobra.Command) (r *measure.Report, done func() error, err error) {
-	r = &measure.Report{Table: cmd.OutOrStdout()}
-	var files []*os.File
-	done = func() error {
-		var first error
-		for _, file := range files {
-			if err := file.Close(); first == nil {
-				first = err
-			}
-		}
-		return first
-	}
-	open := func(path string) (io.Writer, error) {
-		file, err := os.Create(path)
-		if err != nil {
-			return nil, fmt.Errorf("write results: %w", err)
-		}
-		files = append(files, file)
-		return file, nil
-	}
-	switch f.jsonFile {
-	case "":
-	case "-":
-		r.Table, r.JSON = cmd.ErrOrStderr(), cmd.OutOrStdout()
-	default:
-		if r.JSON, err = open(f.jsonFile); err != nil {
-			return nil, nil, err
-		}
-	}
-	if f.rawFile != "" {
-		if r.Raw, err = open(f.rawFile); err != nil {
-			return nil, nil, firstError(err, done())
-		}
-	}
-	return r, done, r.RawHeader()
 }
 
 func firstError(errs ...error) error {

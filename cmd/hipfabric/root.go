@@ -17,7 +17,7 @@ func newRoot(line []string) *cobra.Command {
 		Long: `Start, measure and inspect groups of ranks.
 
 Exit codes: 0 ok, 1 other, 2 usage or an invalid setting, 3 environment, unsupported or unauthorized, 4 a peer failed,
-timeout or aborted, 5 mismatch or desync, 6 wrong data, 7 device (no command of this version uses one). run returns the
+timeout or aborted, 5 mismatch or desync, 6 wrong data, 7 device. run returns the
 code of the rank that failed first, 128 and the signal's number when a signal ended it.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -94,6 +94,9 @@ func statusText(s hipfabric.Status) string {
 	}
 	fmt.Fprintf(&b, "%d calls, %d failed, %s; over the last %v: %.1f calls/s, %s/s, %.0f%% of the time in calls\n\n", s.Calls, s.Failed, sized(float64(s.Bytes)),
 		ms(s.RatesOverMs), s.CallsPerSecond, sized(s.BytesPerSecond), 100*s.InCallsFraction)
+	if d := s.Device; d != nil {
+		fmt.Fprintf(&b, "device memory, %s gate on %s: %d parts of calls, %d failed, %s; %s\n\n", d.Gate, d.Device, d.Calls, d.Failed, sized(float64(d.Bytes)), deviceCall(d))
+	}
 	t := statusTable(table.Row{"rank", "host", "state", "heard", "call", "now", "seq", "bytes", "peer", "age", "waits for", "calls", "calls/s"})
 	for _, r := range s.Ranks {
 		t.AppendRow(rankRow(r))
@@ -111,6 +114,19 @@ func statusText(s hipfabric.Status) string {
 	return b.String()
 }
 
+// deviceCall is the call that a stream has reached, or the last one.
+func deviceCall(d *hipfabric.DeviceStatus) string {
+	switch {
+	case d.Op == "":
+		return "no call yet"
+	case !d.Running:
+		return fmt.Sprintf("the last was %s seq %d of %d bytes, %v ago", d.Op, d.Seq, d.CallBytes, ms(d.CallAgeMs))
+	case len(d.WaitingFor) > 0:
+		return fmt.Sprintf("%s seq %d of %d bytes for %v, waits for %s", d.Op, d.Seq, d.CallBytes, ms(d.CallAgeMs), strings.Trim(fmt.Sprint(d.WaitingFor), "[]"))
+	}
+	return fmt.Sprintf("%s seq %d of %d bytes for %v", d.Op, d.Seq, d.CallBytes, ms(d.CallAgeMs))
+}
+
 func rankRow(r hipfabric.RankStatus) table.Row {
 	row := table.Row{r.Rank, r.Host, r.State, ms(r.HeardMs).String() + " ago"}
 	if r.Op == "" {
@@ -124,7 +140,11 @@ func rankRow(r hipfabric.RankStatus) table.Row {
 		if r.Running {
 			now = "running"
 		}
-		row = append(row, r.Op, now, r.Seq, r.CallBytes, peer, ms(r.CallAgeMs), strings.Trim(fmt.Sprint(r.WaitingFor), "[]"))
+		op := r.Op
+		if r.Group != "" {
+			op += " in " + r.Group
+		}
+		row = append(row, op, now, r.Seq, r.CallBytes, peer, ms(r.CallAgeMs), strings.Trim(fmt.Sprint(r.WaitingFor), "[]"))
 	}
 	return append(row, r.Calls, fmt.Sprintf("%.1f", r.CallsPerSecond))
 }

@@ -55,3 +55,6 @@ func thunderbolt() string {
 	}
 	return strings.Join(links, ", ")
 }
+
+// Boot names the running system, alike in every container of it, until its next boot; "" where that is not told.
+func Boot() string { return line("/proc/sys/kernel/random/boot_id") }

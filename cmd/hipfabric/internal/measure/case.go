@@ -21,7 +21,10 @@ type spec struct {
 // bench is a spec with buffers, ready to be called again and again.
 type bench struct {
 	spec
-	c           *fabric.Collective
+	c           calls
+	host        *fabric.Collective
+	kind, about string
+	device      *Device // nil: the calls are on host memory
 	rank, world int
 	in, out     []byte
 	want, peer  []byte // scratch of the check
@@ -52,8 +55,11 @@ func (b *bench) partner() int {
 	return -1
 }
 
-func newBench(c *fabric.Collective, s spec) (*bench, error) {
-	b := &bench{spec: s, c: c, rank: c.Rank(), world: c.World(), steps: 1}
+func newBench(on Subject, s spec) (*bench, error) {
+	b := &bench{spec: s, c: on.Host, kind: on.Kind, about: on.About, host: on.Host, device: on.Device, rank: on.Host.Rank(), world: on.Host.World(), steps: 1}
+	if b.device != nil {
+		b.c = b.device
+	}
 	b.bytes -= b.bytes % unit(s.op, b.world, s.dtype)
 	if s.op == fabric.Barrier {
 		b.bytes = 0
@@ -71,11 +77,43 @@ func newBench(c *fabric.Collective, s spec) (*bench, error) {
 	case fabric.Exchange, fabric.SendRecv, fabric.Send:
 		b.pair()
 	case fabric.Barrier:
-		b.call = c.Barrier
+		b.call = b.c.Barrier
 	default:
 		return nil, fabric.Invalidf("%v is no operation to measure; send covers recv", s.op)
 	}
+	if b.device != nil {
+		if err := b.device.place(b.in, b.out); err != nil {
+			return nil, err
+		}
+	}
 	return b, nil
+}
+
+// close gives back what a bench on device memory holds; no call of it is in flight.
+func (b *bench) close() error {
+	if b.device == nil {
+		return nil
+	}
+	return b.device.free()
+}
+
+// once makes one call and waits for it.
+func (b *bench) once() error {
+	if err := b.call(); err != nil || b.device == nil {
+		return err
+	}
+	return b.device.settle()
+}
+
+// run makes one call on what in and out hold, and has the result in out.
+func (b *bench) run() error {
+	if b.device == nil {
+		return b.call()
+	}
+	if err := b.device.up(); err != nil {
+		return err
+	}
+	return firstOf(b.once(), b.device.down)
 }
 
 func (b *bench) buffers(in, out int) {
@@ -109,17 +147,22 @@ func (b *bench) contribution(r, n, round int) []byte {
 
 // check makes one call on fresh input and counts the elements of out that are not what they should be.
 func (b *bench) check(round int) (wrong int, err error) {
+	b.prepare(round)
+	if err := b.run(); err != nil {
+		return 0, err
+	}
+	b.expect(round)
+	return b.differences(), nil
+}
+
+// prepare fills in with a round's input and out with poison.
+func (b *bench) prepare(round int) {
 	fill(b.out, poison)
 	fill(b.want, poison)
 	input(b.in, b.seed, b.rank, round, b.dtype) // after the poison: in place it lies within out
 	if b.op == fabric.Broadcast && b.rank == 0 {
 		copy(b.out, b.in)
 	}
-	if err := b.call(); err != nil {
-		return 0, err
-	}
-	b.expect(round)
-	return b.differences(), nil
 }
 
 // differences counts the elements of out that are not those of want.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"os"
 	"time"
-
-	"github.com/hipfabric/hipfabric/fabric"
 )
 
 // Receipt says how the end of a rank reached this one.
@@ -25,8 +23,9 @@ func (r Receipt) String() string {
 // RunKill has all ranks make the plan's first operation until the victim kills its own process at KillAfter, counted
 // from a barrier. A survivor gets the receipt and the error that ended its calls. The time counts from when the kill was due, so it
 // holds how late the victim's clock rang and how far apart the ranks left the barrier.
-func RunKill(c *fabric.Collective, p Plan) (Receipt, error) {
-	b, err := newBench(c, spec{op: p.Ops[0], bytes: p.Sizes[0], dtype: p.DType, reduce: p.Reduce, seed: p.Seed, inPlace: p.InPlace})
+func RunKill(on Subject, p Plan) (Receipt, error) {
+	c := on.Host
+	b, err := newBench(on, spec{op: p.Ops[0], bytes: p.Sizes[0], dtype: p.DType, reduce: p.Reduce, seed: p.Seed, inPlace: p.InPlace})
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -43,7 +42,7 @@ func RunKill(c *fabric.Collective, p Plan) (Receipt, error) {
 	}
 	r := Receipt{Rank: c.Rank(), Victim: p.Victim}
 	for {
-		if r.Err = b.call(); r.Err != nil {
+		if r.Err = b.once(); r.Err != nil {
 			r.After = time.Since(due)
 			return r, r.Err
 		}

@@ -97,7 +97,7 @@ func TestEveryOperationIsRightOverTheOracle(t *testing.T) {
 			if testing.Short() || world > 2 {
 				list = slices.DeleteFunc(list, func(s spec) bool { return s.bytes > 8192 })
 			}
-			_, err := runAll(g.Host, list, func(int, int) {}, func(int) []int { return []int{0, 1} })
+			_, err := runAll(Subject{Host: g.Host}, list, func(int, int) {}, func(int) []int { return []int{0, 1} })
 			return err
 		})
 	}
@@ -107,7 +107,7 @@ func TestOneWrongElementIsFoundOnEveryRank(t *testing.T) {
 	for _, op := range []fabric.Op{fabric.AllReduce, fabric.AllGather, fabric.AllGatherRows, fabric.AllToAllV, fabric.Broadcast, fabric.Exchange, fabric.Send} {
 		groups := fabrictest.Groups(t, 2)
 		fabrictest.Each(t, groups, func(g *fabrictest.Group) error {
-			b, err := newBench(g.Host, spec{op: op, bytes: 96, dtype: fabric.F32, reduce: fabric.Sum, seed: 1})
+			b, err := newBench(Subject{Host: g.Host}, spec{op: op, bytes: 96, dtype: fabric.F32, reduce: fabric.Sum, seed: 1})
 			if err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ func TestARunReportsWhatWasMeasured(t *testing.T) {
 	require.NoError(t, report.RawHeader())
 	groups := fabrictest.Groups(t, 2)
 	plan := Plan{Ops: []fabric.Op{fabric.AllReduce, fabric.Barrier, fabric.AllGather}, Sizes: []int{7, 64}, DType: fabric.BF16, Reduce: fabric.Max, Iters: 5, Warmup: 1, Check: true}
-	fabrictest.Each(t, groups, func(g *fabrictest.Group) error { return Run(g.Host, "memory", plan, report.Add) })
+	fabrictest.Each(t, groups, func(g *fabrictest.Group) error { return Run(Subject{Kind: "memory", Host: g.Host}, plan, report.Add) })
 	require.NoError(t, report.Flush())
 	assert.Equal(t, 5, strings.Count(lines.String(), `{"schema":"hipfabric.perf/1","kind":"memory"`), lines.String())
 	assert.Contains(t, lines.String(), `"op":"all-reduce","world":2,"bytes":6,"dtype":"bf16","redop":"max","in_place":false,"iters":5,"lanes":1,"min_us":`, "7 bytes round down to 3 elements")
@@ -154,7 +154,7 @@ func TestInPlaceIsCheckedTimedAndNamed(t *testing.T) {
 		report := &Report{Table: &out, JSON: &lines}
 		plan := Plan{Ops: []fabric.Op{fabric.AllGather, fabric.AllReduce}, Sizes: []int{0, 4, 4096, 100_000}, DType: fabric.F32, Reduce: fabric.Sum, Iters: 3, Check: true, InPlace: true, Copy: true}
 		require.NoError(t, plan.Validate(world))
-		fabrictest.Each(t, fabrictest.Groups(t, world), func(g *fabrictest.Group) error { return Run(g.Host, "memory", plan, report.Add) })
+		fabrictest.Each(t, fabrictest.Groups(t, world), func(g *fabrictest.Group) error { return Run(Subject{Kind: "memory", Host: g.Host}, plan, report.Add) })
 		require.NoError(t, report.Flush())
 		assert.Equal(t, 8, strings.Count(lines.String(), `"in_place":true,"iters":3,`))
 		assert.Equal(t, 8, strings.Count(lines.String(), `"wrong":0,"copy_us":`))
@@ -166,7 +166,7 @@ func TestInPlaceIsCheckedTimedAndNamed(t *testing.T) {
 func TestInPlaceTheInputIsAPartOfTheOutput(t *testing.T) {
 	fabrictest.Each(t, fabrictest.Groups(t, 2), func(g *fabrictest.Group) error {
 		for op, at := range map[fabric.Op]int{fabric.AllGather: 96 * g.Rank(), fabric.AllReduce: 0} {
-			b, err := newBench(g.Host, spec{op: op, bytes: 96, dtype: fabric.F32, reduce: fabric.Sum, inPlace: true})
+			b, err := newBench(Subject{Host: g.Host}, spec{op: op, bytes: 96, dtype: fabric.F32, reduce: fabric.Sum, inPlace: true})
 			if err != nil {
 				return err
 			}
@@ -182,7 +182,7 @@ func TestUncheckedIsNotZeroWrong(t *testing.T) {
 	var out, lines strings.Builder
 	report := &Report{Table: &out, JSON: &lines}
 	groups := fabrictest.Groups(t, 1)
-	require.NoError(t, Run(groups[0].Host, "memory", Plan{Ops: []fabric.Op{fabric.AllGather}, Sizes: []int{1}, Iters: 1}, report.Add))
+	require.NoError(t, Run(Subject{Kind: "memory", Host: groups[0].Host}, Plan{Ops: []fabric.Op{fabric.AllGather}, Sizes: []int{1}, Iters: 1}, report.Add))
 	require.NoError(t, report.Flush())
 	assert.Contains(t, lines.String(), `"wrong":null}`)
 	assert.Contains(t, out.String(), "N/A")
@@ -190,11 +190,11 @@ func TestUncheckedIsNotZeroWrong(t *testing.T) {
 
 func TestSamplingAllocatesNothing(t *testing.T) {
 	groups := fabrictest.Groups(t, 1)
-	b, err := newBench(groups[0].Host, spec{op: fabric.Barrier, dtype: fabric.U8})
+	b, err := newBench(Subject{Host: groups[0].Host}, spec{op: fabric.Barrier, dtype: fabric.U8})
 	require.NoError(t, err)
 	b.call = func() error { return nil }
 	samples := make([]int64, 100)
-	assert.Zero(t, testing.AllocsPerRun(10, func() { assert.NoError(t, b.sample(3, samples)) }))
+	assert.Zero(t, testing.AllocsPerRun(10, func() { assert.NoError(t, b.sample(3, timings{total: samples})) }))
 }
 
 func TestTheSuiteHasTheCallsItPromises(t *testing.T) {

@@ -37,6 +37,7 @@ type Plan struct {
 
 	InPlace bool `json:"in_place"` // all-gather and all-reduce with in at its place in out
 	Copy    bool `json:"copy"`     // time a copy of as many bytes as well
+	Receipt bool `json:"receipt"`  // rank 0 wants to hear what every rank runs on
 
 	KillAfterNs int64 `json:"kill_after_ns"`
 	Victim      int   `json:"victim"`

@@ -51,10 +51,18 @@ func (r *Report) Add(res Result, samples []int64) error {
 			return err
 		}
 		r.op, r.rows = name, NewTable()
-		r.rows.SetColumnConfigs(rightAligned(13))
-		r.rows.SetTitle("%s, %d ranks, %s, %d iterations, rank 0's samples", name, res.World, res.Kind, res.Iters)
-		r.rows.AppendHeader(table.Row{"size (B)", "count", "type", "redop", "time (us)", "algbw (GB/s)", "busbw (GB/s)", "#wrong",
-			"p50", "p90", "p99", "p99.9", "max"})
+		r.rows.SetColumnConfigs(rightAligned(14))
+		kind := res.Kind
+		if res.About != "" {
+			kind += " (" + res.About + ")"
+		}
+		r.rows.SetTitle("%s, %d ranks, %s, %d iterations, rank 0's samples", name, res.World, kind, res.Iters)
+		header := table.Row{"size (B)", "count", "type", "redop", "time (us)", "algbw (GB/s)", "busbw (GB/s)", "#wrong",
+			"p50", "p90", "p99", "p99.9", "max"}
+		if res.QueuedP50Us != nil {
+			header = append(header, "queued_p50_us")
+		}
+		r.rows.AppendHeader(header)
 	}
 	r.rows.AppendRow(row(res))
 	if err := r.json(res); err != nil {
@@ -69,8 +77,12 @@ func row(res Result) table.Row {
 		wrong = strconv.FormatInt(*res.Wrong, 10)
 	}
 	us := func(v float64) string { return fmt.Sprintf("%.2f", v) }
-	return table.Row{res.Bytes, res.Bytes / elementSize(res.DType), res.DType, res.Redop, us(res.AvgUs), fmt.Sprintf("%.3f", res.AlgBW),
+	columns := table.Row{res.Bytes, res.Bytes / elementSize(res.DType), res.DType, res.Redop, us(res.AvgUs), fmt.Sprintf("%.3f", res.AlgBW),
 		fmt.Sprintf("%.3f", res.BusBW), wrong, us(res.P50Us), us(res.P90Us), us(res.P99Us), us(res.P999Us), us(res.MaxUs)}
+	if res.QueuedP50Us != nil {
+		columns = append(columns, us(*res.QueuedP50Us))
+	}
+	return columns
 }
 
 func (r *Report) raw(res Result, samples []int64) error {

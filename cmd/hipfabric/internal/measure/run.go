@@ -16,16 +16,19 @@ const rounds = 2
 // Run checks and times each operation of the plan at each size and hands on what came of it: on rank 0 its samples, in
 // nanoseconds, worth until emit returns; on other ranks only how much was wrong counts. Wrong data is ErrWrong at the end,
 // on every rank.
-func Run(c *fabric.Collective, kind string, p Plan, emit func(Result, []int64) error) error {
+func Run(on Subject, p Plan, emit func(Result, []int64) error) error {
 	var bad int64
-	samples := make([]int64, p.Iters)
+	t := timings{total: make([]int64, p.Iters)}
+	if on.Device != nil {
+		t.queued = make([]int64, p.Iters)
+	}
 	for _, op := range p.Ops {
 		sizes := p.Sizes
 		if op == fabric.Barrier {
 			sizes = sizes[:1]
 		}
 		for _, bytes := range sizes {
-			wrong, err := p.one(c, kind, op, bytes, samples, emit)
+			wrong, err := p.one(on, op, bytes, t, emit)
 			if err != nil {
 				return err
 			}
@@ -35,11 +38,13 @@ func Run(c *fabric.Collective, kind string, p Plan, emit func(Result, []int64) e
 	return verdict(bad)
 }
 
-func (p *Plan) one(c *fabric.Collective, kind string, op fabric.Op, bytes int, samples []int64, emit func(Result, []int64) error) (int64, error) {
-	b, err := newBench(c, spec{op: op, bytes: bytes, dtype: p.DType, reduce: p.Reduce, seed: p.Seed, inPlace: p.InPlace})
+func (p *Plan) one(on Subject, op fabric.Op, bytes int, t timings, emit func(Result, []int64) error) (_ int64, err error) {
+	c := on.Host
+	b, err := newBench(on, spec{op: op, bytes: bytes, dtype: p.DType, reduce: p.Reduce, seed: p.Seed, inPlace: p.InPlace})
 	if err != nil {
 		return 0, err
 	}
+	defer func() { err = firstOf(err, b.close) }()
 	var wrong *int64
 	if p.Check {
 		n, err := b.checkAll()
@@ -51,7 +56,7 @@ func (p *Plan) one(c *fabric.Collective, kind string, op fabric.Op, bytes int, s
 	if err := c.Barrier(); err != nil {
 		return 0, err
 	}
-	if err := b.sample(p.Warmup, samples); err != nil {
+	if err := b.sample(p.Warmup, t); err != nil {
 		return 0, err
 	}
 	if err := c.Barrier(); err != nil {
@@ -59,7 +64,7 @@ func (p *Plan) one(c *fabric.Collective, kind string, op fabric.Op, bytes int, s
 	}
 	var result Result
 	if c.Rank() == 0 {
-		result = b.result(kind, samples, wrong)
+		result = b.result(t, wrong)
 	}
 	if p.Copy {
 		us, err := b.copies(make([]int64, p.Iters)) // the calls' own are still to be emitted
@@ -69,7 +74,7 @@ func (p *Plan) one(c *fabric.Collective, kind string, op fabric.Op, bytes int, s
 		result.CopyUs = &us
 	}
 	if c.Rank() == 0 {
-		if err := emit(result, samples); err != nil {
+		if err := emit(result, t.total); err != nil {
 			return 0, err
 		}
 	}
@@ -89,7 +94,7 @@ func (b *bench) checkAll() (int64, error) {
 		}
 		wrong += n
 	}
-	return total(b.c, int64(wrong))
+	return total(b.host, int64(wrong))
 }
 
 // total sums n over all ranks.

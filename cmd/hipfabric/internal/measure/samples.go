@@ -8,8 +8,15 @@ import (
 	"github.com/hipfabric/hipfabric/fabric"
 )
 
-// sample makes the calls back to back and keeps how long each took, in nanoseconds. It allocates nothing.
-func (b *bench) sample(warmup int, samples []int64) error {
+// timings are how long each call took, in nanoseconds, and of a call on device memory the part in which it was queued.
+type timings struct{ total, queued []int64 }
+
+// sample makes the calls one after the other and keeps how long each took. It allocates nothing.
+func (b *bench) sample(warmup int, t timings) error {
+	if b.device != nil {
+		return b.sampleQueued(warmup, t)
+	}
+	samples := t.total
 	for range warmup {
 		if err := b.call(); err != nil {
 			return err
@@ -29,13 +36,37 @@ func (b *bench) sample(warmup int, samples []int64) error {
 	return nil
 }
 
+// sampleQueued waits for the stream after each call, so that what it times is a whole one; on a busy stream calls overlap.
+func (b *bench) sampleQueued(warmup int, t timings) error {
+	if err := b.device.up(); err != nil {
+		return err
+	}
+	epoch, steps := time.Now(), int64(b.steps)
+	last := time.Since(epoch)
+	for i := -warmup; i < len(t.total); i++ {
+		if err := b.call(); err != nil {
+			return err
+		}
+		queued := time.Since(epoch)
+		if err := b.device.settle(); err != nil {
+			return err
+		}
+		now := time.Since(epoch)
+		if i >= 0 {
+			t.queued[i], t.total[i] = int64(queued-last)/steps, int64(now-last)/steps
+		}
+		last = now
+	}
+	return nil
+}
+
 // copies times plain copies of the spec's bytes, as often as there were samples, and gives their median in microseconds.
 // All ranks copy at once, as they would around a call, and share the memory.
 func (b *bench) copies(samples []int64) (float64, error) {
 	from, to := make([]byte, b.bytes), make([]byte, b.bytes)
 	fill(from, poison)
 	fill(to, poison) // the first touch of a page is no part of a copy
-	if err := b.c.Barrier(); err != nil {
+	if err := b.host.Barrier(); err != nil {
 		return 0, err
 	}
 	for i := range samples {
@@ -44,7 +75,7 @@ func (b *bench) copies(samples []int64) (float64, error) {
 		samples[i] = int64(time.Since(began))
 	}
 	slices.Sort(samples)
-	return float64(Percentile(samples, 0.5)) / 1e3, b.c.Barrier()
+	return float64(Percentile(samples, 0.5)) / 1e3, b.host.Barrier()
 }
 
 // Percentile is the smallest sample that at least a share q of all are not above; sorted ascends and is not empty.
@@ -57,6 +88,7 @@ func Percentile(sorted []int64, q float64) int64 {
 type Result struct {
 	Schema string `json:"schema"`
 	Kind   string `json:"kind"`
+	About  string `json:"about,omitempty"` // the gate and the device of calls on device memory
 	Op     string `json:"op"`
 	World  int    `json:"world"`
 	Bytes  int    `json:"bytes"` // that a rank contributes
@@ -81,13 +113,15 @@ type Result struct {
 	// CopyUs is the median time of a plain copy of Bytes, made after the calls in the same process by all ranks at once;
 	// absent when not asked for.
 	CopyUs *float64 `json:"copy_us,omitempty"`
+	// QueuedP50Us is the median time that the caller spent in queueing a call on device memory; absent on host memory.
+	QueuedP50Us *float64 `json:"queued_p50_us,omitempty"`
 }
 
 // Schema names the form of a Result's JSON.
 const Schema = "hipfabric.perf/1"
 
-func (b *bench) result(kind string, samples []int64, wrong *int64) Result {
-	sorted := slices.Clone(samples)
+func (b *bench) result(t timings, wrong *int64) Result {
+	sorted := slices.Clone(t.total)
 	slices.Sort(sorted)
 	var sum float64
 	for _, ns := range sorted {
@@ -95,13 +129,19 @@ func (b *bench) result(kind string, samples []int64, wrong *int64) Result {
 	}
 	mean := sum / float64(len(sorted))
 	us := func(q float64) float64 { return float64(Percentile(sorted, q)) / 1e3 }
-	r := Result{Schema: Schema, Kind: kind, Op: b.op.String(), World: b.world, Bytes: b.bytes, DType: fabric.U8.String(), Redop: "none",
-		InPlace: b.inPlace, Iters: len(samples), Lanes: lanes(b.c), MinUs: us(0), AvgUs: mean / 1e3, P50Us: us(0.5), P90Us: us(0.9), P99Us: us(0.99), P999Us: us(0.999),
+	r := Result{Schema: Schema, Kind: b.kind, About: b.about, Op: b.op.String(), World: b.world, Bytes: b.bytes, DType: fabric.U8.String(), Redop: "none",
+		InPlace: b.inPlace, Iters: len(t.total), Lanes: lanes(b.host), MinUs: us(0), AvgUs: mean / 1e3, P50Us: us(0.5), P90Us: us(0.9), P99Us: us(0.99), P999Us: us(0.999),
 		MaxUs: us(1), Wrong: wrong}
 	if b.op.Reduces() {
 		r.DType, r.Redop = b.dtype.String(), b.reduce.String()
 	}
 	r.AlgBW, r.BusBW = Bandwidth(b.op, b.world, b.bytes, mean)
+	if t.queued != nil {
+		queued := slices.Clone(t.queued)
+		slices.Sort(queued)
+		p50 := float64(Percentile(queued, 0.5)) / 1e3
+		r.QueuedP50Us = &p50
+	}
 	return r
 }
 

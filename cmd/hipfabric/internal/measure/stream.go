@@ -19,7 +19,7 @@ func Stream(c *fabric.Collective, seed uint64, odd int) error {
 		if i == odd {
 			s.op, s.bytes = fabric.AllReduce, s.bytes+64*c.World()
 		}
-		b, err := newBench(c, s)
+		b, err := newBench(Subject{Host: c}, s)
 		if err != nil {
 			return err
 		}

@@ -18,8 +18,8 @@ type Tally struct {
 // shifts and 100 variable gathers, in an order and of sizes that the plan's seed gives, and checks each, one on any bits and
 // the next on ordinary numbers. tell hears how many are
 // done of how many. ErrWrong says on every rank that one was not right.
-func RunSuite(c *fabric.Collective, p Plan, tell func(done, total int)) ([]Tally, error) {
-	return runAll(c, shuffled(c.World(), p.Seed), tell, func(i int) []int { return []int{i % 2} })
+func RunSuite(on Subject, p Plan, tell func(done, total int)) ([]Tally, error) {
+	return runAll(on, shuffled(on.Host.World(), p.Seed), tell, func(i int) []int { return []int{i % 2} })
 }
 
 // shuffled lists the suite's calls, the same on every rank.
@@ -60,8 +60,8 @@ func between(source *rand.Rand, least, most int) int {
 
 // RunEvery makes every operation, with every dtype and reduction that it takes, at sizes around what the path treats
 // differently, and checks each on any bits and on ordinary numbers. tell hears as RunSuite's does.
-func RunEvery(c *fabric.Collective, p Plan, tell func(done, total int)) ([]Tally, error) {
-	return runAll(c, every(c.World(), p.Seed), tell, func(int) []int { return []int{0, 1} })
+func RunEvery(on Subject, p Plan, tell func(done, total int)) ([]Tally, error) {
+	return runAll(on, every(on.Host.World(), p.Seed), tell, func(int) []int { return []int{0, 1} })
 }
 
 func every(world int, seed uint64) []spec {
@@ -92,7 +92,7 @@ func every(world int, seed uint64) []spec {
 }
 
 // runAll checks each spec in the rounds that are its own, then meets the other ranks to sum up what was wrong.
-func runAll(c *fabric.Collective, list []spec, tell func(done, total int), rounds func(i int) []int) ([]Tally, error) {
+func runAll(on Subject, list []spec, tell func(done, total int), rounds func(i int) []int) ([]Tally, error) {
 	var tallies []Tally
 	at := map[fabric.Op]int{}
 	done, all := 0, 0
@@ -100,7 +100,7 @@ func runAll(c *fabric.Collective, list []spec, tell func(done, total int), round
 		all += len(rounds(n))
 	}
 	for n, s := range list {
-		b, err := newBench(c, s)
+		b, err := newBench(on, s)
 		if err != nil {
 			return nil, err
 		}
@@ -120,10 +120,13 @@ func runAll(c *fabric.Collective, list []spec, tell func(done, total int), round
 			done++
 			tell(done, all)
 		}
+		if err := b.close(); err != nil {
+			return nil, err
+		}
 	}
 	var bad int64
 	for i := range tallies {
-		wrong, err := total(c, tallies[i].Wrong)
+		wrong, err := total(on.Host, tallies[i].Wrong)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,71 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hipfabric/hipfabric/hipgo"
+	"github.com/hipfabric/hipfabric/hipgo/hiptest"
+)
+
+// Picked is the device of this process. Close it when nothing uses it.
+type Picked struct {
+	Device *hipgo.Device
+	// Why says why it is the software device; "" of a real GPU.
+	Why   string
+	world *hiptest.World
+}
+
+// Pick opens the chosen device. Of several real GPUs auto takes the one of this rank among the host's.
+func Pick(c Choice, library string, localRank int) (*Picked, error) {
+	if c.kind == Software {
+		return software("asked for")
+	}
+	device, err := real(c, library, localRank)
+	switch {
+	case err == nil:
+		return &Picked{Device: device}, nil
+	case c.kind == "" && library == "" && errors.Is(err, errors.ErrUnsupported):
+		return software(err.Error())
+	default:
+		return nil, Kind(err)
+	}
+}
+
+func real(c Choice, library string, localRank int) (*hipgo.Device, error) {
+	runtime, err := hipgo.Open(hipgo.Config{Library: library})
+	if err != nil {
+		return nil, err
+	}
+	if c.kind == "hip" {
+		return runtime.Device(c.ordinal)
+	}
+	return runtime.Choose(hipgo.Selector{LocalRank: localRank})
+}
+
+func software(why string) (*Picked, error) {
+	world, err := hiptest.New(hiptest.Settings{})
+	if err != nil {
+		return nil, fmt.Errorf("no real GPU (%s), and the software device: %w", why, err)
+	}
+	return &Picked{Device: world.Device(0), Why: why, world: world}, nil
+}
+
+// String says which device it is, for people.
+func (p *Picked) String() string {
+	if p.world != nil {
+		return "the software device (" + p.Why + ")"
+	}
+	return p.Device.String()
+}
+
+// Software says whether it is no real GPU.
+func (p *Picked) Software() bool { return p.world != nil }
+
+// Close ends the software device; a real one stays as it is.
+func (p *Picked) Close() error {
+	if p.world == nil {
+		return nil
+	}
+	return p.world.Close()
+}
