@@ -59,8 +59,10 @@ type polled struct {
 func New(t Transport, o Options) *Collective {
 	o = o.withDefaults()
 	world := t.World()
-	return &Collective{fate: fate{path: t, group: o.Group, arbiter: o.Arbiter, rank: t.Rank()}, t: t, o: o, world: world,
+	c := &Collective{fate: fate{path: t, group: o.Group, arbiter: o.Arbiter, rank: t.Rank()}, t: t, o: o, world: world,
 		sendSeq: make([]uint64, world), recvSeq: make([]uint64, world), recorder: recorder{epoch: time.Now()}}
+	c.handle.Store(1) // the zero polled is of no call
+	return c
 }
 
 // World is the number of ranks.

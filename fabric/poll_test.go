@@ -34,6 +34,21 @@ func TestAPolledCallHasTheSameDeadline(t *testing.T) {
 	assert.Equal(t, 50*time.Millisecond, f.stalls[1])
 }
 
+func TestAFirstPolledCallHasAllOfItsTimeout(t *testing.T) {
+	f := newFake(0, 2)
+	f.poll = func() (bool, error) { return false, nil }
+	c := fabric.New(f, fabric.Options{Timeout: 50 * time.Millisecond})
+	<-time.After(40 * time.Millisecond)
+	begun := time.Now()
+	s, err := c.Begin(fabric.Call{Op: fabric.Barrier})
+	require.NoError(t, err)
+	for done := false; !done; {
+		done, err = s.Poll()
+	}
+	assert.ErrorIs(t, err, fabric.ErrTimeout)
+	assert.GreaterOrEqual(t, time.Since(begun), 50*time.Millisecond)
+}
+
 func TestAPolledCallWithoutTimeoutGoesOn(t *testing.T) {
 	f := newFake(0, 2)
 	f.poll = func() (bool, error) { return false, nil }

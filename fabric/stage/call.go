@@ -23,7 +23,8 @@ const (
 // job is a part of a call under way.
 type job struct {
 	e      *entry
-	seq    uint64 // of the done word
+	d      *descriptor // the kernels gate's
+	seq    uint64      // of the done word
 	part   int
 	last   bool // of the call's parts on this rank: done is stored after it
 	staged bool // a kernel copies: input is in the slab already, output is its to take
@@ -61,9 +62,11 @@ func (t *Transport) lift() bool {
 		return false
 	}
 	t.gate.passed(j)
-	if j.last {
+	if j.last || j.staged {
 		t.words.finish(j.seq)
-		t.finished.Add(1)
+		if !j.staged || j.d.eager {
+			t.finished.Add(1)
+		}
 	}
 	t.lifted++
 	return true

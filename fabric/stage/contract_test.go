@@ -2,9 +2,8 @@ package stage_test
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"testing"
-	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/fabrictest"
@@ -12,75 +11,65 @@ import (
 )
 
 // subject is a rank over a double, as the contract's suite wants it.
-type subject struct{ *rank }
-
-type buffer struct {
-	at  fabric.DevPtr
-	mem []byte
+func (r *rank) subject() fabrictest.Subject {
+	d := r.d
+	return fabrictest.Stream(r.StreamCollective, fabrictest.Device{
+		Stream: r.s,
+		Alloc:  func(n int) (fabric.DevPtr, error) { return fabric.DevPtr(d.alloc(n, false).at), nil },
+		Free:   func(p fabric.DevPtr) error { return d.release(uintptr(p)) },
+		Upload: func(dst fabric.DevPtr, src []byte) error {
+			_, b := d.bytes(uintptr(dst), len(src))
+			return copied(b, src)
+		},
+		Download: func(dst []byte, src fabric.DevPtr) error {
+			_, b := d.bytes(uintptr(src), len(dst))
+			return copied(dst, b)
+		},
+		Synchronize: func(ctx context.Context) error {
+			reached := make(chan struct{})
+			d.line(uintptr(r.s)).put(func() { close(reached) })
+			select {
+			case <-reached:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		},
+		Hold: func() (func(), error) { return d.hold(uintptr(r.s)), nil },
+	})
 }
 
-func (b *buffer) Len() int { return len(b.mem) }
-func (b *buffer) Slice(from, to int) fabrictest.Buffer {
-	return &buffer{b.at + fabric.DevPtr(from), b.mem[from:to:to]}
-}
-
-func (s subject) Queues() bool { return true }
-func (s subject) Sync() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	return s.Wait(ctx, s.s)
-}
-
-func (s subject) Alloc(n int) (fabrictest.Buffer, error) {
-	at, mem := s.memory(make([]byte, n))
-	return &buffer{at, mem}, nil
-}
-
-func (s subject) Upload(dst fabrictest.Buffer, src []byte) error {
-	if n := copy(dst.(*buffer).mem, src); n != dst.Len() || n != len(src) {
-		return fmt.Errorf("copied %d bytes of %d to %d", n, len(src), dst.Len())
+func copied(dst, src []byte) error {
+	if copy(dst, src) != len(src) || len(src) != len(dst) {
+		return errors.New("no such memory")
 	}
 	return nil
 }
 
-func (s subject) Download(dst []byte, src fabrictest.Buffer) error {
-	if n := copy(dst, src.(*buffer).mem); n != len(dst) || n != src.Len() {
-		return fmt.Errorf("copied %d bytes of %d to %d", n, src.Len(), len(dst))
-	}
-	return nil
-}
-
-func place(b fabrictest.Buffer) (fabric.DevPtr, int) {
-	if b == nil {
-		return 0, 0
-	}
-	return b.(*buffer).at, b.Len()
-}
-
-func (s subject) Do(c fabrictest.Call) error {
-	call := fabric.Call{Op: c.Op, DType: c.DType, Reduce: c.Reduce, Peer: c.Peer, From: c.From, Root: c.Root, Stride: c.Stride, RowBytes: c.RowBytes,
-		Lengths: c.Lengths, InLengths: c.InLengths}
-	call.Device.In, call.Device.InBytes = place(c.In)
-	call.Device.Out, call.Device.OutBytes = place(c.Out)
-	return s.Queue(s.s, call)
-}
+// small says whether parts of a few bytes are no waste of minutes on what the suite does in a group of this name.
+func small(group string) bool { return group != "ring" && group != "one-way" && group != "facing" }
 
 func opener(partBytes int) fabrictest.Opener {
 	return func(t *testing.T, world int, o fabrictest.SubjectOptions) []fabrictest.Subject {
 		partBytes := partBytes
-		if o.Group == "ring" || o.Group == "one-way" || o.Group == "facing" {
-			partBytes = max(partBytes, fabrictest.PartBytes) // megabytes in small parts would take minutes
+		if !small(o.Group) {
+			partBytes = max(partBytes, fabrictest.PartBytes)
 		}
 		ranks := openRanks(t, world, func(_ int, c *stage.Config, _ *double) {
 			c.PartBytes, c.Group, c.Timeout = partBytes, o.Group, o.Timeout
 		})
 		subjects := make([]fabrictest.Subject, world)
 		for r := range ranks {
-			subjects[r] = subject{ranks[r]}
+			subjects[r] = ranks[r].subject()
 		}
 		return subjects
 	}
 }
 
-func TestContractWhole(t *testing.T)   { fabrictest.RunPairwise(t, opener(stage.DefaultPartBytes)) }
-func TestContractInParts(t *testing.T) { fabrictest.RunPairwise(t, opener(64)) }
+func TestContractWhole(t *testing.T)   { contract(t, opener(stage.DefaultPartBytes)) }
+func TestContractInParts(t *testing.T) { contract(t, opener(64)) }
+
+func contract(t *testing.T, open fabrictest.Opener) {
+	fabrictest.RunPairwise(t, open)
+	fabrictest.RunStream(t, open)
+}

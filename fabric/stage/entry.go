@@ -12,8 +12,9 @@ import (
 type entry struct {
 	call    fabric.Call
 	shape   plan.Shape
-	lengths []int  // room for the two vectors, which call and shape view
-	in, out []byte // the engine's buffers for the CPU, where they are registered and it may touch them; else nil
+	queued  plan.Shape // as it was then: the kernels' launches go by it, while the proxy learns more
+	lengths []int      // room for the two vectors, which call and shape view
+	in, out []byte     // the engine's buffers for the CPU, where they are registered and it may touch them; else nil
 
 	vector bool // shape's lengths are known: AllGatherVDevice
 	agreed bool // rounds is known: AllToAllV
@@ -37,6 +38,7 @@ func (e *entry) set(t *Transport, c *fabric.Call) {
 	e.shape = plan.Shape{Op: c.Op, World: t.world, PartBytes: t.partBytes, In: c.Device.InBytes, Out: c.Device.OutBytes,
 		Stride: c.Stride, RowBytes: c.RowBytes, Lengths: e.call.Lengths, InLengths: e.call.InLengths}
 	e.shape.Fill()
+	e.queued = e.shape
 	e.vector, e.agreed, e.whole = c.Device.Lengths == 0, c.Op != fabric.AllToAllV, c.Bytes
 	e.rounds = e.shape.Parts()
 	e.in = t.registered.view(c.Device.In, c.Device.InBytes)
@@ -49,7 +51,7 @@ func (e *entry) learn(t *Transport, raw []byte) error {
 	for r := range lengths {
 		n := int(int32(binary.NativeEndian.Uint32(raw[4*r:])))
 		if n < 0 || n > e.call.Stride {
-			return fmt.Errorf("all-gather-v: lengths[%d] in device memory is %d, outside 0..stride %d", r, n, e.call.Stride)
+			return fmt.Errorf("all-gather-v: lengths[%d] is %d in device memory, outside 0..stride %d", r, n, e.call.Stride)
 		}
 		lengths[r] = n
 	}

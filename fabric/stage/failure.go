@@ -59,13 +59,13 @@ func (t *Transport) ended() error {
 }
 
 // release lets every stream through that waits, or will; false when that was done before.
-func (t *Transport) release(reason uint64) bool {
+func (t *Transport) release() bool {
 	t.releasing.Lock()
 	defer t.releasing.Unlock()
 	if t.released.Load() {
 		return false
 	}
-	t.words.releaseAll(reason)
+	t.words.releaseAll(max(t.reason.Load(), reasonCall))
 	t.released.Store(true)
 	return true
 }
@@ -79,7 +79,7 @@ func (t *Transport) end() bool {
 		if t.wired < t.begun && t.job(t.wired).phase == wiring {
 			_, _ = t.flight.Poll() // the wire was aborted: this ends the call on it
 		}
-		t.release(reasonCall)
+		t.release()
 		return true
 	}
 	for _, c := range []*copier{&t.proxy.down, &t.proxy.up} {

@@ -72,3 +72,26 @@ func (w *words) releaseAll(reason uint64) {
 	}
 	atomic.StoreUint64(&w.w[abortAt/8], 1)
 }
+
+// struct hf_args, and the sizes of its companions.
+const (
+	argDevice       = 0
+	argHost         = 8
+	argSlab         = 16
+	argWindow       = 24
+	argMemory       = 32
+	argBytesOf      = 40
+	argStride       = 48
+	argPitch        = 56
+	argList         = 64
+	argTimeout      = 72
+	argDescriptor   = 80
+	argLengths      = 88
+	argLengthsAt    = 96
+	argPieces       = 104
+	argWorld        = 108
+	argBack         = 116
+	argBytes        = 120
+	deviceWordBytes = 256
+	pieceBytes      = 24
+)

@@ -85,6 +85,7 @@ type Transport struct {
 	inside                atomic.Int32                 // calls of Queue, Sync, Alloc and plans in progress
 	failed, cause, broken atomic.Pointer[fabric.Cause] // what this rank saw first; the group's; what the device did besides
 	settled               chan struct{}                // closed once cause is set
+	reason                atomic.Uint64                // why the streams are let go, as kernels name it
 	releasing             sync.Mutex
 	released              atomic.Bool
 	drained               chan struct{} // closed once no copy of this group can land any more

@@ -97,11 +97,12 @@ type captureError struct{ text string }
 func (e *captureError) Error() string { return fabric.ErrCapture.Error() + ": " + e.text }
 func (e *captureError) Unwrap() error { return fabric.ErrCapture }
 
-// room waits until seq has a slot, while calls go on to end.
-func (t *Transport) room(seq uint64) error {
-	if seq-t.finished.Load() <= ringSlots {
+// patience waits until there is room, while calls go on to end.
+func (t *Transport) patience(room func() bool) error {
+	if room() {
 		return nil
 	}
+	t.proxy.called()
 	timer := time.NewTimer(restMin)
 	defer timer.Stop()
 	last, since := t.finished.Load(), time.Now()
@@ -110,16 +111,18 @@ func (t *Transport) room(seq uint64) error {
 		if t.failed.Load() != nil {
 			return t.ended()
 		}
-		at := t.finished.Load()
-		if seq-at <= ringSlots {
+		if room() {
 			return nil
 		}
+		at := t.finished.Load()
 		if at != last {
 			last, since = at, time.Now()
 		}
-		if t.c.Timeout >= 0 && time.Since(since) >= t.c.Timeout {
+		// What holds up a call on the wire is for the wire to name: its limit comes first.
+		if limit := t.c.Timeout + t.c.Timeout/8; limit >= 0 && time.Since(since) >= limit {
 			t.fail(&fabric.Cause{Kind: fabric.ErrTimeout, Peer: t.rank, From: t.rank,
-				Text: fmt.Sprintf("rank %d: %d calls are queued and none has ended for %v; call %d is next", t.rank, ringSlots, t.c.Timeout, at+1)})
+				Text: fmt.Sprintf("rank %d: as many calls are queued as can be, %d, and none has ended for %v: number %d is next, which its stream has not "+
+					"reached or which waits for other ranks", t.rank, ringSlots, limit, at+1)})
 			return t.ended()
 		}
 		timer.Reset(restMin)

@@ -48,7 +48,7 @@ func (t *Transport) watch(stuck int) {
 		held := time.Duration(stuck) * watchEvery
 		if stuck >= releaseWithin && t.c.Timeout >= 0 && held >= t.c.Timeout {
 			t.fail(t.deviceCause(fmt.Sprintf("rank %d: %v has held the proxy in %s for %v", t.rank, t.d, t.proxy.where(), held), nil))
-			t.release(reasonCall)
+			t.release()
 		}
 		return
 	}
@@ -56,7 +56,7 @@ func (t *Transport) watch(stuck int) {
 		return
 	}
 	t.overdue++
-	if t.overdue >= releaseWithin && t.release(reasonCall) {
+	if t.overdue >= releaseWithin && t.release() {
 		t.breakDown(fmt.Sprintf("rank %d: the proxy is held in %s on %v; its streams were released without it", t.rank, t.proxy.where(), t.d))
 	}
 	if t.overdue >= landWithin {

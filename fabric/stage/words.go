@@ -24,7 +24,7 @@ func (g *wordsGate) queue(stream uintptr, c *fabric.Call) error {
 		return err
 	}
 	seq := t.queued.Load() + 1
-	if err := t.room(seq); err != nil {
+	if err := t.patience(func() bool { return seq-t.finished.Load() <= ringSlots }); err != nil {
 		return err
 	}
 	g.ring[slot(seq)].set(t, c)

@@ -54,7 +54,7 @@ func (s *Shape) Up(dst []Piece, k int) []Piece {
 			p = p.add(r*s.longest+off, r*n, n)
 		}
 	case fabric.AllGatherV:
-		stride := s.within(s.longest, off)
+		stride := s.within(s.Stride, off)
 		for r, n := range s.Lengths {
 			p = p.add(r*s.Stride+off, r*stride, s.within(n, off))
 		}
@@ -106,7 +106,7 @@ func (s *Shape) Part(k int, room []int) Part {
 	case fabric.AllGather:
 		p.Out = p.In * s.World
 	case fabric.AllGatherV:
-		p.Stride = s.within(s.longest, off)
+		p.Stride = s.within(s.Stride, off)
 		p.Out = p.Stride * s.World
 		p.Lengths, _ = s.clip(room[:s.World], s.Lengths, off)
 	case fabric.AllToAllV:
@@ -129,4 +129,15 @@ func (s *Shape) clip(room, lengths []int, off int) (clipped []int, sum int) {
 		sum += room[r]
 	}
 	return room[:s.World], sum
+}
+
+// UpWide is an AllGatherV's Up for one who does not know its lengths: each block is as long as Stride. What lies past a
+// block's length is undefined.
+func (s *Shape) UpWide(dst []Piece, k int) []Piece {
+	off, p := k*s.unit, pieces(dst)
+	n := s.within(s.Stride, off)
+	for r := range s.World {
+		p = p.add(r*s.Stride+off, r*n, n)
+	}
+	return p
 }

@@ -198,10 +198,11 @@ func TestWindowsGoByTheStrideAlone(t *testing.T) {
 	assert.Equal(t, 2, s.Parts())
 	assert.Equal(t, 4, s.Windows())
 	assert.Empty(t, s.Down(nil, 3))
-	assert.Equal(t, plan.Part{Lengths: []int{0, 0}}, s.Part(3, make([]int, 4)))
+	assert.Equal(t, plan.Part{Stride: 8, Out: 16, Lengths: []int{0, 0}}, s.Part(3, make([]int, 4)))
 	s.Lengths = nil
 	s.Fill()
 	assert.Equal(t, 4, s.Windows(), "before the lengths are known")
+	assert.Equal(t, []plan.Piece{{192, 0, 8}, {392, 8, 8}}, s.UpWide(nil, 3))
 }
 
 func TestCuttingAllocatesNothing(t *testing.T) {

@@ -1,0 +1,164 @@
+package stage_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hipfabric/hipfabric/csrc/mailbox"
+	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/fabrictest"
+	"github.com/hipfabric/hipfabric/fabric/stage"
+	"github.com/hipfabric/hipfabric/hipgo"
+	"github.com/hipfabric/hipfabric/hipgo/hiptest"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	_ stage.Driver   = (*hipgo.Seam)(nil)
+	_ stage.Launcher = (*hipgo.Seam)(nil)
+)
+
+// hip is one rank's software device: an engine's stream on it, and a way of its own to its memory.
+type hip struct {
+	w      *hiptest.World
+	d      *hipgo.Device
+	s      hipgo.Stream
+	copies hipgo.Stream // the test's own
+	mu     sync.Mutex   // one copy at a time
+	room   *hipgo.HostBuffer
+	memory sync.Map // device pointer -> *hipgo.Buffer
+	held   []*hipgo.HostBuffer
+}
+
+const hipRoom = 1 << 20
+
+func newHIP(t testing.TB, w *hiptest.World, ordinal int) *hip {
+	t.Helper()
+	h := &hip{w: w, d: w.Device(ordinal)}
+	var err error
+	h.s, err = h.d.NewStream(hipgo.StreamNonBlocking)
+	require.NoError(t, err)
+	h.copies, err = h.d.NewStreamCUMask(nil)
+	require.NoError(t, err)
+	h.room, err = h.d.HostMalloc(hipRoom)
+	require.NoError(t, err)
+	return h
+}
+
+func (h *hip) close() error {
+	err := errors.Join(h.s.Close(), h.copies.Close(), h.room.Close())
+	for _, word := range h.held {
+		err = errors.Join(err, word.Close())
+	}
+	return err
+}
+
+func (h *hip) alloc(n int) (fabric.DevPtr, error) {
+	b, err := h.d.Malloc(n)
+	if err != nil {
+		return 0, err
+	}
+	h.memory.Store(fabric.DevPtr(b.Ptr()), b)
+	return fabric.DevPtr(b.Ptr()), nil
+}
+
+func (h *hip) free(p fabric.DevPtr) error {
+	b, ok := h.memory.LoadAndDelete(p)
+	if !ok {
+		return errors.New("freed twice")
+	}
+	return b.(*hipgo.Buffer).Close()
+}
+
+func (h *hip) move(n int, step func(off, n int) error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for off := 0; off < n; off += hipRoom {
+		if err := step(off, min(hipRoom, n-off)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *hip) copy(dst, src uintptr, n int) error {
+	if err := h.copies.Copy(dst, src, n, hipgo.CopyDefault); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return h.copies.Synchronize(ctx)
+}
+
+func (h *hip) upload(dst fabric.DevPtr, src []byte) error {
+	return h.move(len(src), func(off, n int) error {
+		copy(h.room.Bytes(), src[off:][:n])
+		return h.copy(uintptr(dst)+uintptr(off), h.room.Ptr(), n)
+	})
+}
+
+func (h *hip) download(dst []byte, src fabric.DevPtr) error {
+	return h.move(len(dst), func(off, n int) error {
+		if err := h.copy(h.room.Ptr(), uintptr(src)+uintptr(off), n); err != nil {
+			return err
+		}
+		copy(dst[off:][:n], h.room.Bytes())
+		return nil
+	})
+}
+
+// hold parks the stream on a word of the test's.
+func (h *hip) hold() (func(), error) {
+	word, err := h.d.HostMalloc(8)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.s.WaitValue64(word.Words().Addr(0), 1, hipgo.ConditionGte, math.MaxUint64); err != nil {
+		return nil, err
+	}
+	h.held = append(h.held, word) // the stream may be late to look
+	return sync.OnceFunc(func() { word.Words().Store(0, 1) }), nil
+}
+
+func (h *hip) device(done func() error) fabrictest.Device {
+	return fabrictest.Device{Stream: fabric.Stream(h.s.Raw()), Alloc: h.alloc, Free: h.free, Upload: h.upload, Download: h.download,
+		Synchronize: h.s.Synchronize, Hold: h.hold, Close: done}
+}
+
+const hipRanks = 5
+
+// hipOpener opens groups over the in-memory wire, a software device a rank.
+func hipOpener(t *testing.T, gate stage.Gate, partBytes int) fabrictest.Opener {
+	w := hiptest.Start(t, hiptest.Settings{Devices: hipRanks})
+	return func(t *testing.T, world int, o fabrictest.SubjectOptions) []fabrictest.Subject {
+		partBytes := partBytes
+		if !small(o.Group) {
+			partBytes = max(partBytes, fabrictest.PartBytes)
+		}
+		net, arbiters := fabrictest.NewNetwork(world), fabrictest.Arbiters(world)
+		subjects := make([]fabrictest.Subject, world)
+		for r := range subjects {
+			h := newHIP(t, w, r)
+			path, err := stage.Open(stage.Config{Transport: net.Transport(r), Driver: h.d.Seam(), Gate: gate, Image: mailbox.Image, PartBytes: partBytes,
+				Group: o.Group, Timeout: o.Timeout, Arbiter: arbiters[r]})
+			require.NoError(t, err)
+			c := fabric.NewStream(path, fabric.Options{Group: o.Group, Timeout: o.Timeout, Arbiter: arbiters[r]})
+			arbiters[r].OnCause(func() { _ = c.Check() })
+			subjects[r] = fabrictest.Stream(c, h.device(h.close))
+		}
+		return subjects
+	}
+}
+
+func TestContractOfWordsOnHIP(t *testing.T) {
+	contract(t, hipOpener(t, stage.Words, stage.DefaultPartBytes))
+}
+func TestContractOfWordsOnHIPInParts(t *testing.T) { contract(t, hipOpener(t, stage.Words, 64)) }
+func TestContractOfKernelsOnHIP(t *testing.T) {
+	contract(t, hipOpener(t, stage.Kernels, stage.DefaultPartBytes))
+}
+func TestContractOfKernelsOnHIPInParts(t *testing.T) { contract(t, hipOpener(t, stage.Kernels, 64)) }

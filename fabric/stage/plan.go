@@ -1,0 +1,112 @@
+package stage
+
+import (
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+// planned is a plan: the descriptors that a graph's stages were launched with, kept for its replays.
+type planned struct {
+	g        *kernelsGate
+	stream   uintptr
+	open     bool
+	held     []*descriptor
+	lists    *lists
+	released bool
+}
+
+// capture reserves what cannot be allocated while a stream captures.
+func (g *kernelsGate) capture(stream uintptr) (fabric.PlanTransport, error) {
+	t := g.t
+	captures, err := t.capturing(stream)
+	switch {
+	case err != nil:
+		return nil, err
+	case captures:
+		return nil, capturef("stream %#x is being captured already; make the plan before", stream)
+	case g.plans[stream] != nil:
+		return nil, fabric.Invalidf("stream %#x has an open plan; end it first", stream)
+	}
+	p := &planned{g: g, stream: stream, open: true}
+	if n := len(g.idle); n > 0 {
+		p.lists, g.idle = g.idle[n-1], g.idle[:n-1]
+	} else if p.lists, err = g.newLists(); err != nil {
+		return nil, err
+	}
+	g.plans[stream] = p
+	g.live.Add(1)
+	t.proxy.called()
+	return p, nil
+}
+
+// planOf is the plan that a call on a capturing stream joins: the stream's own, or the only open one, which another stream
+// of the same capture has.
+func (g *kernelsGate) planOf(stream uintptr) *planned {
+	if p := g.plans[stream]; p != nil || len(g.plans) != 1 {
+		return p
+	}
+	for _, p := range g.plans {
+		return p
+	}
+	return nil
+}
+
+// join puts a call into the graph that a stream captures.
+func (g *kernelsGate) join(stream uintptr, c *fabric.Call) error {
+	p := g.planOf(stream)
+	if p == nil {
+		return capturef("stream %#x is being captured and has no open plan; call Capture before the capture begins", stream)
+	}
+	e := &entry{}
+	e.set(g.t, c)
+	var before *descriptor
+	for k, parts := 0, e.windows(); k < parts; k++ {
+		d := g.table.add()
+		if d == nil {
+			return fabric.Unsupportedf("plans hold %d parts, and no more are possible; release some", g.table.size)
+		}
+		p.held = append(p.held, d)
+		d.set(e, k, k+1 == parts)
+		d.lists = pair{}
+		if len(c.Lengths) > 0 {
+			d.lists = p.lists.take()
+		}
+		if err := g.launch(stream, d, before); err != nil {
+			if err == errLists {
+				return err
+			}
+			return capturef("launching %v into the capture of stream %#x, which is void now: %v", c.Op, stream, err)
+		}
+		before = d
+	}
+	return nil
+}
+
+// End seals the plan.
+func (p *planned) End() error {
+	if p.open {
+		p.open = false
+		delete(p.g.plans, p.stream)
+	}
+	return nil
+}
+
+// Release frees the descriptors. A graph that is launched all the same names one that is no more, and the group ends.
+func (p *planned) Release() error {
+	if err := p.g.t.enter(); err != nil {
+		return nil // Close frees it all
+	}
+	defer p.g.t.leave()
+	if p.released {
+		return nil
+	}
+	p.released = true
+	_ = p.End()
+	for _, d := range p.held {
+		p.g.table.drop(d)
+	}
+	p.held = nil
+	p.lists.used = 0
+	p.g.idle = append(p.g.idle, p.lists)
+	p.g.live.Add(-1)
+	return nil
+}
