@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -38,6 +39,16 @@ func TestADeviceSaysWhatItIs(t *testing.T) {
 			assert.LessOrEqual(t, free, total)
 		})
 	}
+}
+
+func TestArchIsReadFromTheLayoutThatThereIs(t *testing.T) {
+	for _, missing := range []string{"", "hipGetDeviceProperties", "hipGetDevicePropertiesR0600"} {
+		w := hiptest.Start(t, hiptest.Settings{Arch: "gfx942", Missing: strings.Fields(missing)})
+		assert.Equal(t, "gfx942", w.Device(0).Arch(), "without %s", missing)
+		require.NoError(t, w.Close())
+	}
+	w := hiptest.Start(t, hiptest.Settings{Missing: []string{"hipGetDeviceProperties", "hipGetDevicePropertiesR0600"}})
+	assert.Regexp(t, "^sm_[0-9]+$", w.Device(0).Arch(), "the other HIP platform has numbers")
 }
 
 func TestADeviceIsChosenByPlaceElseAloneElseByRank(t *testing.T) {
@@ -104,9 +115,15 @@ func TestEveryCallLeavesTheThreadsDeviceAsItWas(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	require.Zero(t, table.SetCurrent(1)) // the engine's thread is on the other device
 	defer table.SetCurrent(0)
+	strict := 1 // thread-local: the engine's
+	_, code := table.ExchangeCaptureMode(strict)
+	require.Zero(t, code)
 	still := func(what string, err error) {
 		t.Helper()
 		require.NoError(t, err, what)
+		mode, code := table.ExchangeCaptureMode(strict)
+		require.Zero(t, code)
+		assert.Equal(t, strict, mode, what)
 		now, code := table.Current()
 		require.Zero(t, code)
 		assert.Equal(t, 1, now, what)

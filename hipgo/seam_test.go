@@ -80,12 +80,14 @@ func TestASeamMovesBytesBehindAWord(t *testing.T) {
 	assert.Equal(t, make([]byte, 64), mem)
 	p, err := seam.AllocDevice(64)
 	require.NoError(t, err)
+	trace := b.Trace()
+	assert.Equal(t, "MemsetAsync", trace[len(trace)-1].Name, "fresh memory may hold anything")
 	stream, event, private, err := seam.OpenStream()
 	require.NoError(t, err)
 	assert.True(t, private)
 	copy(mem, "staged")
-	require.NoError(t, seam.Copy(stream, at+32, p, 32), "device memory is zeroed")
-	mem[32] = 9
+	mem[32] = 9 // which device memory, zeroed, overwrites
+	require.NoError(t, seam.Copy(stream, at+32, p, 32))
 	require.NoError(t, seam.Copy(stream, p, at, 32))
 	require.NoError(t, seam.WriteWait(stream, b.words.Addr(0), 1, b.words.Addr(1), 2))
 	require.NoError(t, seam.Copy(stream, at+32, p, 32))

@@ -83,3 +83,18 @@ func TestASelfTestThatIsCancelledBlamesNoDevice(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	assert.NotErrorIs(t, err, errors.ErrUnsupported)
 }
+
+func TestASelfTestSeesAWaitThatDoesNotHoldAndWordsThatAreNotShared(t *testing.T) {
+	b := start(t, hiptest.Settings{})
+	var err error
+	for try := 0; err == nil && try < 100; try++ { // on a busy machine the device may look parked for as long as the test looks
+		b.words.Store(0, 5) // the wait is met before it begins
+		err = b.d.Exercise(within(t, bound), b.s, b.words)
+	}
+	require.ErrorContains(t, err, "a stream did not wait")
+	b.words.Store(0, 0)
+	elsewhere := hipgo.WordsAt(make([]uint64, 2), b.words.Addr(0))
+	assert.ErrorContains(t, b.d.Exercise(within(t, 30*time.Millisecond), b.s, elsewhere), "a store of the CPU did not release")
+	b.words.Store(0, 1)
+	b.drained(t)
+}

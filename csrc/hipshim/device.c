@@ -13,6 +13,11 @@ int hipshim_current(const struct hipshim *t, int *device) { return t->hipGetDevi
 
 int hipshim_set_current(const struct hipshim *t, int device) { return t->hipSetDevice(device); }
 
+int hipshim_exchange_capture_mode(const struct hipshim *t, int *mode) {
+  if (!t->hipThreadExchangeStreamCaptureMode) return 801;  // hipErrorNotSupported
+  return t->hipThreadExchangeStreamCaptureMode(mode);
+}
+
 int hipshim_attribute(const struct hipshim *t, int device, int attribute, int *value) {
   return t->hipDeviceGetAttribute(value, attribute, device);
 }

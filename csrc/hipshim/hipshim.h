@@ -35,6 +35,8 @@ int hipshim_count(const struct hipshim *t, int *count);
 // The calling thread's current device, which no other function changes.
 int hipshim_current(const struct hipshim *t, int *device);
 int hipshim_set_current(const struct hipshim *t, int device);
+// And its capture mode, likewise: what it was is in *mode after.
+int hipshim_exchange_capture_mode(const struct hipshim *t, int *mode);
 int hipshim_attribute(const struct hipshim *t, int device, int attribute, int *value);
 int hipshim_name(const struct hipshim *t, int device, char *name, size_t n);
 int hipshim_pci(const struct hipshim *t, int device, char *id, size_t n);

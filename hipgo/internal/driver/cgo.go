@@ -14,6 +14,8 @@ package driver
 // #cgo nocallback hipshim_current
 // #cgo noescape hipshim_set_current
 // #cgo nocallback hipshim_set_current
+// #cgo noescape hipshim_exchange_capture_mode
+// #cgo nocallback hipshim_exchange_capture_mode
 // #cgo noescape hipshim_attribute
 // #cgo nocallback hipshim_attribute
 // #cgo noescape hipshim_name
@@ -455,3 +457,10 @@ func (t *Table) Current() (device, code int) {
 
 // SetCurrent is hipSetDevice, as Current.
 func (t *Table) SetCurrent(device int) int { return int(C.hipshim_set_current(t.c, C.int(device))) }
+
+// ExchangeCaptureMode is hipThreadExchangeStreamCaptureMode, as Current; 801 where it is not there.
+func (t *Table) ExchangeCaptureMode(mode int) (was, code int) {
+	m := C.int(mode)
+	e := C.hipshim_exchange_capture_mode(t.c, &m)
+	return int(m), int(e)
+}

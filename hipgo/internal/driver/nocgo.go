@@ -215,3 +215,7 @@ func (*Table) Current() (int, int) {
 func (*Table) SetCurrent(int) int {
 	return notSupported
 }
+
+func (*Table) ExchangeCaptureMode(int) (int, int) {
+	return 0, notSupported
+}

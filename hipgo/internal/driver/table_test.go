@@ -3,9 +3,11 @@
 package driver_test
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -82,6 +84,30 @@ func TestHotCallsAllocateNothing(t *testing.T) {
 	} {
 		assert.Zero(t, testing.AllocsPerRun(100, call), name)
 	}
+}
+
+func TestAModuleHasAnImageOfItsOwn(t *testing.T) {
+	table, err := bare.Table("")
+	require.NoError(t, err)
+	image := bytes.Repeat([]byte{7}, 5000)
+	module, kept, code := table.ModuleLoad(0, image)
+	require.Zero(t, code)
+	assert.Equal(t, uintptr(kept), module, "the runtime was given the copy")
+	assert.Zero(t, module%4096)
+	clear(image)
+	copied := unsafe.Slice((*byte)(kept), 8192)
+	assert.Equal(t, bytes.Repeat([]byte{7}, 5000), copied[:5000])
+	assert.Equal(t, make([]byte, 3192), copied[5000:], "a text ends")
+	require.Zero(t, table.ModuleUnload(0, module, kept))
+}
+
+func TestALaunchIsBoundedInC(t *testing.T) {
+	table, err := bare.Table("")
+	require.NoError(t, err)
+	for _, sizes := range [][]uint32{{4097}, {4000, 97}, {1, 1 << 31}, make([]uint32, 65)} {
+		assert.Equal(t, 1, table.Launch(0, 0, 0, driver.Dims{}, make([]byte, 4096), sizes), sizes)
+	}
+	assert.Zero(t, table.Launch(0, 0, 0, driver.Dims{}, make([]byte, 4096), []uint32{4000, 96}))
 }
 
 // The bar is in docs/performance.md: a crossing costs at most 1.3 times the bare one.

@@ -14,12 +14,14 @@ package bare
 // HIPSHIM_OPTIONAL(NOTHING)
 // static hipError_t version(int *v) { *v = 71526333; return 0; }
 // static hipError_t current(int *device) { *device = 0; return 0; }
+// static hipError_t load(hipModule_t *m, const void *image) { *m = (void *)image; return 0; } // the handle says which image
 //
 // // The name that context holds is missing.
 // static void *bare_find(void *context, const char *name) {
 //   if (context && !strcmp(context, name)) return 0;
 //   if (!strcmp(name, "hipRuntimeGetVersion")) return version;
 //   if (!strcmp(name, "hipGetDevice")) return current;
+//   if (!strcmp(name, "hipModuleLoadData")) return load;
 // #define FOUND(which, args) if (!strcmp(name, #which)) return nothing_##which;
 //   HIPSHIM_REQUIRED(FOUND)
 //   HIPSHIM_OPTIONAL(FOUND)

@@ -1,0 +1,9 @@
+package hipgo
+
+import "context"
+
+// Exercise is the self-test's part on a stream, with words that a test may have spoiled.
+func (d *Device) Exercise(ctx context.Context, s Stream, w Words) error { return d.exercise(ctx, s, w) }
+
+// WordsAt pretends that words are at an address of the device's.
+func WordsAt(w []uint64, ptr uintptr) Words { return Words{w, ptr} }
