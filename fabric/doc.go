@@ -9,6 +9,9 @@
 //	frame.Header           says to the peer which call, part and bytes they are                       (fabric/internal/frame)
 //	the peer's same files, upwards
 //
+// Over device memory a StreamCollective checks a call and queues it on the engine's stream by a StreamTransport
+// (fabric/stage), which makes it on a Collective of its own, in parts, once the stream has come to it.
+//
 // A group fails as one: the first cause, settled by an Arbiter (fabric/bootstrap), is what every rank returns from then
-// on. Buffers belong to a call until it has returned.
+// on. Buffers belong to a call until it has returned, and those of a queued one until its stream has passed it.
 package fabric

@@ -61,7 +61,7 @@ func TestAFrameOfAnythingElseIsRefused(t *testing.T) {
 		"seq":       {func(h *frame.Header) { h.Seq = 9 }, fabric.ErrDesync, "rank 1 sent all-gather seq 9"},
 		"total":     {func(h *frame.Header) { h.Total = 1 << 60 }, fabric.ErrDesync, "1152921504606846976 bytes"},
 		"payload":   {func(h *frame.Header) { h.Payload = 1 << 31 }, fabric.ErrDesync, "rank 1 sent"},
-		"hash":      {func(h *frame.Header) { h.Hash = 5 }, fabric.ErrDesync, "lengths 0x5"},
+		"hash":      {func(h *frame.Header) { h.Hash = 5 }, fabric.ErrDesync, "hash 0x5"},
 		"part":      {func(h *frame.Header) { h.Part = 2 }, fabric.ErrDesync, "part 2"},
 		"step":      {func(h *frame.Header) { h.Step = frame.Result }, fabric.ErrDesync, "step 1"},
 		"order":     {func(h *frame.Header) { h.Order++ }, fabric.ErrDesync, "rank 1 sent"},

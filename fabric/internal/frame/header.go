@@ -185,10 +185,18 @@ func (h *Header) Describe() string {
 	if h.Op == fabric.Broadcast {
 		s += fmt.Sprintf(", root %d", h.Rank)
 	}
-	switch part := h.Hash >> fabric.HashPartShift; {
-	case h.Op == fabric.AllGatherV || h.Op == fabric.AllGatherRows:
+	part := h.Hash >> fabric.HashPartShift
+	rest := h.Hash ^ part<<fabric.HashPartShift
+	switch {
+	case h.Op == fabric.AllGatherV:
 		s += fmt.Sprintf(", lengths %#x", h.Hash)
-	case part != 0:
+		part = 0
+	case h.Op == fabric.AllGatherRows:
+		s += fmt.Sprintf(", rows of %d", rest)
+	case rest != 0:
+		s += fmt.Sprintf(", hash %#x", rest)
+	}
+	if part != 0 {
 		s += fmt.Sprintf(", part %d of the call", part)
 	}
 	if h.Part != 0 || h.Step != Contribution {

@@ -109,6 +109,21 @@ func TestParseRefusesWhatNobodyWrites(t *testing.T) {
 	}
 }
 
+func TestDescribeNamesWhatTheHashIsOf(t *testing.T) {
+	const hash, part = 0x1234567890abcdef, 3
+	for want, h := range map[string]Header{
+		"all-gather-v seq 7, 9 bytes, lengths 0x1234567890abcdef":       {Op: fabric.AllGatherV, Hash: hash},
+		"all-gather-rows seq 7, 9 bytes, rows of 5":                     {Op: fabric.AllGatherRows, Hash: 5},
+		"all-gather-rows seq 7, 9 bytes, rows of 5, part 3 of the call": {Op: fabric.AllGatherRows, Hash: 5 | part<<fabric.HashPartShift},
+		"all-gather seq 7, 9 bytes, part 3 of the call":                 {Op: fabric.AllGather, Hash: part << fabric.HashPartShift},
+		"all-gather seq 7, 9 bytes, hash 0x5":                           {Op: fabric.AllGather, Hash: 5},
+		"all-gather seq 7, 9 bytes":                                     {Op: fabric.AllGather},
+	} {
+		h.Seq, h.Total = 7, 9
+		assert.Equal(t, want, h.Describe())
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	var b [Size]byte
 	sample.Put(&b)
