@@ -58,3 +58,18 @@ func TestLinksBetweenDocumentsLead(t *testing.T) {
 		}
 	}
 }
+
+func TestTheGuidesCodeOnGPUMemoryIsCompiled(t *testing.T) {
+	_, section, found := strings.Cut(read(t, "docs/guide.md"), "## GPU memory\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	compiled := strings.ReplaceAll(read(t, "example_device_test.go"), "\t", "    ")
+	lines := 0
+	for line := range strings.Lines(section) {
+		if strings.HasPrefix(line, "    ") {
+			lines++
+			assert.Contains(t, compiled, line)
+		}
+	}
+	assert.Greater(t, lines, 30)
+}
