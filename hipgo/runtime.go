@@ -19,6 +19,7 @@ type Runtime struct {
 	t       *driver.Table
 	library string
 	version Version
+	cuda    bool // HIP's calls over the CUDA driver: OpenCUDA
 }
 
 // Open loads a HIP runtime; a second Open of it gives the same. It succeeds where there is no GPU: Count says so.
@@ -77,7 +78,7 @@ const (
 // Has says whether the runtime has what f needs.
 func (r *Runtime) Has(f Feature) bool { return r.t.Has(driver.Symbol(f)) }
 
-func (r *Runtime) String() string { return "HIP " + r.version.String() + ", " + r.library }
+func (r *Runtime) String() string { return r.Platform() + " " + r.version.String() + ", " + r.library }
 
 // Count is the number of devices that the process may see, at least 1. Errors: ErrNoGPU.
 //

@@ -88,7 +88,10 @@ func runAll(ctx context.Context, d *hipgo.Device, o Options, calls runtimeCalls,
 func describe(d *hipgo.Device) Report {
 	v := d.Runtime().Version()
 	r := Report{Format: 1, Device: d.Name(), Arch: d.Arch(), PCI: d.PCI(), Library: d.Runtime().Library()}
-	r.HIP = fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
+	r.HIP = v.String()
+	if platform := d.Runtime().Platform(); platform != "HIP" {
+		r.HIP = platform + " " + r.HIP
+	}
 	r.OS, r.Kernel = system()
 	return r
 }
