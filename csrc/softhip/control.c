@@ -60,10 +60,14 @@ static enum standing standing(struct engine *e) {
     pthread_mutex_lock(&e->lock);
     const struct op *o = e->head;
     int state = atomic_load(&e->state);
-    if (o == NULL || state == HUNG)
+    if (o == NULL)
         is = STANDS;
     else if (state == HELD)
         is = e->held && e->steps == 0 ? STANDS : MOVES;
+    else if (atomic_load(&world.devices[e->device].lost))
+        is = MOVES; // to its end
+    else if (state == HUNG)
+        is = STANDS;
     else if (state == PARKED)
         is = word_met(o, word_load(o)) ? MOVES : STANDS;
     else if (state == DEPENDENT)

@@ -42,7 +42,7 @@ SOFTHIP_API int softhip_kernel_args(const char *name, softhip_twin *twin, const 
     if (name == NULL || *name == 0 || strlen(name) >= sizeof((struct kernel *)0)->name)
         return fail("softhip: a kernel's name has 1 to %zu bytes", sizeof((struct kernel *)0)->name - 1);
     if (count > sizeof((struct kernel *)0)->sizes / sizeof(unsigned) || (count > 0 && sizes == NULL))
-        return fail("softhip: kernel %s has %u parameters; at most 32", name, count);
+        return fail("softhip: kernel %s has %u parameters; at most 64", name, count);
     unsigned bytes = 0;
     for (unsigned i = 0; i < count; i++) {
         if (sizes[i] == 0 || sizes[i] > MAX_ARGS)

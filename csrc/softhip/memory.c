@@ -234,7 +234,7 @@ static int release(void *p, bool host) {
     struct alloc *a = alloc_find((uintptr_t)p);
     if (a == NULL || a->base != (uintptr_t)p || a->kind == MEMORY_REGISTERED || (host && a->kind != MEMORY_HOST)) {
         uint64_t number;
-        if (a == NULL && was_freed((uintptr_t)p, &number))
+        if (a == NULL && device_error(current_device()) == hipSuccess && was_freed((uintptr_t)p, &number))
             report("allocation %llu at %p was freed twice", (unsigned long long)number, p);
         return end(hipErrorInvalidValue);
     }

@@ -342,7 +342,7 @@ struct kernel {
     struct kernel *next;
     char name[128];
     softhip_twin *twin;
-    unsigned sizes[32], count, bytes;
+    unsigned sizes[64], count, bytes;
 };
 
 #endif

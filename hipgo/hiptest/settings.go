@@ -109,6 +109,8 @@ func (s Settings) check() error {
 	switch {
 	case s.CopyBandwidth != 0 && s.CopyBandwidth < 1_000_000:
 		return fmt.Errorf("hiptest: CopyBandwidth is %d bytes a second; 1,000,000 or more", s.CopyBandwidth)
+	case s.Capture < CaptureRuns || s.Capture > CaptureRecords:
+		return fmt.Errorf("hiptest: there is no Capture %d", s.Capture)
 	case s.NoStreamWait && s.StreamWaitError:
 		return errors.New("hiptest: NoStreamWait and StreamWaitError exclude each other")
 	}
