@@ -14,6 +14,7 @@ import (
 	"github.com/hipfabric/hipfabric/fabric/stage"
 	"github.com/hipfabric/hipfabric/hipgo"
 	"github.com/hipfabric/hipfabric/hipgo/hiptest"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -129,26 +130,57 @@ func (h *hip) device(done func() error) fabrictest.Device {
 		Synchronize: h.s.Synchronize, Hold: h.hold, Close: done}
 }
 
+// hipRank is a rank of a group over software devices.
+type hipRank struct {
+	*fabric.StreamCollective
+	*hip
+	path *stage.Transport
+}
+
+// openHIP opens a group over the in-memory wire, a software device a rank. change may be nil; the caller closes.
+func openHIP(t testing.TB, w *hiptest.World, world int, c stage.Config, change func(rank int, c *stage.Config)) []*hipRank {
+	t.Helper()
+	net, arbiters := fabrictest.NewNetwork(world), fabrictest.Arbiters(world)
+	ranks := make([]*hipRank, world)
+	for r := range ranks {
+		h, mine := newHIP(t, w, r), c
+		mine.Transport, mine.Driver, mine.Image, mine.Arbiter = net.Transport(r), h.d.Seam(), mailbox.Image, arbiters[r]
+		if change != nil {
+			change(r, &mine)
+		}
+		path, err := stage.Open(mine)
+		require.NoError(t, err)
+		all := fabric.NewStream(path, fabric.Options{Group: c.Group, Timeout: c.Timeout, Arbiter: arbiters[r]})
+		arbiters[r].OnCause(func() { _ = all.Check() })
+		ranks[r] = &hipRank{all, h, path}
+	}
+	return ranks
+}
+
+func (r *hipRank) stream() fabric.Stream { return fabric.Stream(r.s.Raw()) }
+
+// done closes ranks and their devices.
+func done(t testing.TB, ranks []*hipRank) {
+	for i, r := range ranks {
+		assert.NoError(t, r.Close(), "rank %d", i)
+		r.memory.Range(func(p, _ any) bool { return assert.NoError(t, r.free(p.(fabric.DevPtr))) })
+		assert.NoError(t, r.close(), "rank %d", i)
+	}
+}
+
 const hipRanks = 5
 
-// hipOpener opens groups over the in-memory wire, a software device a rank.
 func hipOpener(t *testing.T, gate stage.Gate, partBytes int) fabrictest.Opener {
 	w := hiptest.Start(t, hiptest.Settings{Devices: hipRanks})
 	return func(t *testing.T, world int, o fabrictest.SubjectOptions) []fabrictest.Subject {
 		partBytes := partBytes
 		if !small(o.Group) {
-			partBytes = max(partBytes, fabrictest.PartBytes)
+			partBytes = max(partBytes, 64<<10)
 		}
-		net, arbiters := fabrictest.NewNetwork(world), fabrictest.Arbiters(world)
+		ranks := openHIP(t, w, world, stage.Config{Gate: gate, PartBytes: partBytes, Group: o.Group, Timeout: o.Timeout}, nil)
 		subjects := make([]fabrictest.Subject, world)
 		for r := range subjects {
-			h := newHIP(t, w, r)
-			path, err := stage.Open(stage.Config{Transport: net.Transport(r), Driver: h.d.Seam(), Gate: gate, Image: mailbox.Image, PartBytes: partBytes,
-				Group: o.Group, Timeout: o.Timeout, Arbiter: arbiters[r]})
-			require.NoError(t, err)
-			c := fabric.NewStream(path, fabric.Options{Group: o.Group, Timeout: o.Timeout, Arbiter: arbiters[r]})
-			arbiters[r].OnCause(func() { _ = c.Check() })
-			subjects[r] = fabrictest.Stream(c, h.device(h.close))
+			subjects[r] = fabrictest.Stream(ranks[r].StreamCollective, ranks[r].device(ranks[r].close))
 		}
 		return subjects
 	}

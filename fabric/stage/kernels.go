@@ -27,7 +27,7 @@ type kernelsGate struct {
 	lists          []*lists              // all there are
 	idle           []*lists              // of released plans
 	plans          map[uintptr]*planned  // open ones, by stream
-	live           atomic.Int32          // plans that may be replayed
+	captured       atomic.Bool           // there was a plan
 	shown          atomic.Uint64         // grows before a launch, so that the proxy sees what the launch is about
 	seen           uint64                // the proxy's: the last sequence taken
 	held           [heldBack]*descriptor // likewise: eager ones whose collect may not have run
@@ -236,5 +236,5 @@ func (g *kernelsGate) passed(j *job) {
 	g.eager.put(old)
 }
 
-// busy: a graph is launched without a word to this package.
-func (g *kernelsGate) busy() bool { return g.live.Load() > 0 }
+// busy: a graph is launched without a word to this package, as is one whose plan has been released.
+func (g *kernelsGate) busy() bool { return g.captured.Load() }

@@ -15,7 +15,6 @@ const (
 	doneAt        = 4096
 	abortAt       = 6144
 	failedAt      = 6208
-	collectedAt   = 6272
 	hostWordBytes = 6336
 )
 

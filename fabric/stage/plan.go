@@ -33,7 +33,7 @@ func (g *kernelsGate) capture(stream uintptr) (fabric.PlanTransport, error) {
 		return nil, err
 	}
 	g.plans[stream] = p
-	g.live.Add(1)
+	g.captured.Store(true)
 	t.proxy.called()
 	return p, nil
 }
@@ -107,6 +107,5 @@ func (p *planned) Release() error {
 	p.held = nil
 	p.lists.used = 0
 	p.g.idle = append(p.g.idle, p.lists)
-	p.g.live.Add(-1)
 	return nil
 }
