@@ -52,6 +52,10 @@ func (c *channel) close() error {
 // wait on stream values, as its SelfTest finds, else kernels; Paths says which it is, and why. Groups of one Open, the opened one and those
 // split from it, that use one device share a proxy, a thread that is there until the last of them has closed; groups of two Opens do not.
 //
+// Kernels and other calls may be queued behind a call; a copy of more than 16 KiB between host and device memory may not, before Wait has
+// said that the call is over: such copies go through rings that all streams share, and one that waits for the call holds up the copies that the
+// call itself is made of, until Timeout ends the group with ErrDevice.
+//
 // Device blocks until all ranks have theirs. All ranks get the same outcome: one that failed leaves the group as it was, unless
 // the group itself has failed. The ranks' meeting is bounded by Timeout as any call; then ctx, on any rank, or OpenTimeout ends the wait
 // for connections. No stream of the device may be capturing meanwhile. Errors are *fabric.OpError with Op "device": ErrInvalid for a second GPU of

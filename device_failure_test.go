@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 // couple is two ranks with a device each, and memory for a gather.
 type couple struct {
+	mu     sync.Mutex
 	world  *hiptest.World
 	ranks  []*rank
 	memory []*hipgo.Buffer
@@ -203,4 +205,35 @@ func TestADeviceInProgressEndsWithTheGroup(t *testing.T) {
 	require.NoError(t, groups[0].Close(t.Context()))
 	require.Error(t, <-failed)
 	require.NoError(t, groups[1].Close(t.Context()))
+}
+
+// What Device's documentation warns of: the engine's own copy takes the ring that the call's copies need.
+func TestALargeCopyQueuedBehindACallEndsTheGroupInsteadOfHangingIt(t *testing.T) {
+	c := newCouple(t, func(c *Config) { c.Timeout = time.Second })
+	const bytes = 64 << 10
+	var memory []*hipgo.Buffer
+	var host []*hipgo.HostBuffer
+	errs := each(2, func(r int) error {
+		m, err := c.ranks[r].device.Malloc(3 * bytes)
+		h, hostErr := c.ranks[r].device.HostMalloc(2 * bytes)
+		if err := errors.Join(err, hostErr); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		memory, host = append(memory, m), append(host, h)
+		c.mu.Unlock()
+		at := fabric.DevPtr(m.Ptr())
+		return errors.Join(c.ranks[r].calls.AllGather(c.ranks[r].raw(), at+bytes, at, bytes),
+			c.ranks[r].stream.Copy(h.Ptr(), m.Ptr()+bytes, 2*bytes, hipgo.CopyDeviceToHost))
+	})
+	require.NoError(t, errors.Join(errs...))
+	for r := range 2 {
+		err := c.wait(t, r)
+		require.ErrorIs(t, err, fabric.ErrDevice)
+		assert.ErrorContains(t, err, "has not landed within 1s")
+	}
+	c.end(t)
+	for i := range memory {
+		require.NoError(t, errors.Join(memory[i].Close(), host[i].Close()))
+	}
 }

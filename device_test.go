@@ -104,7 +104,7 @@ func (r *rank) gather(ctx context.Context, bytes int, shift byte) (err error) {
 }
 
 func TestDeviceMemoryMovesOverTCPWithBothGates(t *testing.T) {
-	for _, gate := range []stage.Gate{stage.Words} {
+	for _, gate := range []stage.Gate{stage.Words, stage.Kernels} {
 		for world := 1; world <= 4; world++ {
 			t.Run(fmt.Sprintf("%v/%d ranks", gate, world), func(t *testing.T) {
 				all := staged(t, opened(t, world, func(c *Config) { c.PartBytes = 4096 }), gpus(devices(t, world, hiptest.Settings{}), gate))
@@ -150,7 +150,7 @@ func TestAGroupTakesOneGPU(t *testing.T) {
 		children[r], err = ranks[r].Split(t.Context(), "more", 0, r, SplitOptions{})
 		return err
 	})...))
-	more := staged(t, children, gpus(all, stage.Words))
+	more := staged(t, children, gpus(all, stage.Kernels))
 	assert.Same(t, ranks[0].Group.device.proxy.Proxy, more[0].Group.device.proxy.Proxy)
 	require.NoError(t, errors.Join(each(4, func(i int) error { return append(ranks, more...)[i].gather(t.Context(), 5000, byte(i/2)) })...))
 	require.NoError(t, errors.Join(closeRanks(more)...))

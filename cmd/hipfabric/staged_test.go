@@ -43,7 +43,7 @@ func results(t *testing.T, path string) (env map[string]any, list []measure.Resu
 }
 
 func TestPerfStagedRunsWithBothGatesOnTheSoftwareDevice(t *testing.T) {
-	for _, gate := range []string{"words"} {
+	for _, gate := range []string{"words", "kernels"} {
 		t.Run(gate, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "out.json")
 			code, out, stderr := runs(t, "perf", "-n", "2", "--kind", "staged", "--device", "software", "--gate", gate, "--part", "16K", "--op", "all",

@@ -24,8 +24,7 @@ func RunReplays(on Subject, p Plan, record Recorder, replays int) (_ Tally, err 
 			continue
 		}
 		for _, bytes := range []int{1000, 600_000} {
-			one := *on.Device // each bench has memory of its own
-			on.Device = &one
+			on.Device = &Device{C: on.Device.C, Stream: on.Device.Stream, Memory: on.Device.Memory} // each bench has memory of its own
 			b, err := newBench(on, spec{op: op, bytes: bytes - bytes%(8*on.Host.World()), dtype: p.DType, reduce: p.Reduce, seed: p.Seed + uint64(len(benches))})
 			if err != nil {
 				return tally, err
