@@ -276,7 +276,7 @@ func TestWrongUseIsToldWithWhatToDo(t *testing.T) {
 	require.NoError(t, os.WriteFile(binary, nil, 0o700))
 	code, err = bench(t.Context(), []string{"-ours", binary, "-only", "gloo"}, io.Discard, io.Discard)
 	assert.Equal(t, 2, code)
-	require.ErrorContains(t, err, "there are floor, window, gather, openmpi, openmpi4, sums, idle, lanes, iperf3")
+	require.ErrorContains(t, err, "there are floor, window, gather, staged, openmpi, openmpi4, sums, idle, lanes, iperf3")
 	code, err = bench(t.Context(), []string{"-rounds", "0"}, io.Discard, io.Discard)
 	assert.Equal(t, 2, code)
 	require.ErrorContains(t, err, "at least 1")
