@@ -138,6 +138,12 @@ func TestEveryBarIsJudged(t *testing.T) {
 	add("floor", "1.15", "exchange 16 B", "exchange 4 KiB", "exchange 32 KiB", "all-gather 16 B", "all-gather 4 KiB", "all-gather 32 KiB")
 	add("window", "1.15", "exchange 1 MiB", "exchange 4 MiB")
 	add("gather", "1.10", "all-gather in place 1 MiB", "all-gather in place 4 MiB", "all-gather 1 MiB", "all-gather 4 MiB")
+	if len(devices()) > 0 {
+		add("staged", "1.50", "queueing, words gate 16 B", "staged beyond tcp, zero copy 16 B")
+		add("staged", "4.00", "staged beyond tcp 16 B")
+		add("staged", "1.30", "staged exchange, modelled copies 4 MiB")
+		add("staged", "1.10", "staged exchange, zero copy 4 MiB")
+	}
 	add("openmpi", "0.60", "all-reduce 16 B", "all-reduce 4 MiB")
 	add("openmpi4", "1.00", "all-reduce 16 B", "all-reduce 32 KiB")
 	add("sums", "at least 0.50", "sum f32 4 MiB", "sum f32 in place 4 MiB", "sum bf16 4 MiB", "sum bf16 in place 4 MiB")
