@@ -148,6 +148,7 @@ func TestEveryBarIsJudged(t *testing.T) {
 	add("openmpi4", "1.00", "all-reduce 16 B", "all-reduce 32 KiB")
 	add("sums", "at least 0.50", "sum f32 4 MiB", "sum f32 in place 4 MiB", "sum bf16 4 MiB", "sum bf16 in place 4 MiB")
 	add("idle", "1.00", "idle group -")
+	add("crossing", "1.30", "write and wait, one crossing -")
 
 	got := map[string]string{}
 	for _, c := range comparisons("x") {
@@ -282,7 +283,7 @@ func TestWrongUseIsToldWithWhatToDo(t *testing.T) {
 	require.NoError(t, os.WriteFile(binary, nil, 0o700))
 	code, err = bench(t.Context(), []string{"-ours", binary, "-only", "gloo"}, io.Discard, io.Discard)
 	assert.Equal(t, 2, code)
-	require.ErrorContains(t, err, "there are floor, window, gather, staged, openmpi, openmpi4, sums, idle, lanes, iperf3")
+	require.ErrorContains(t, err, "there are floor, window, gather, staged, openmpi, openmpi4, sums, idle, crossing, lanes, iperf3")
 	code, err = bench(t.Context(), []string{"-rounds", "0"}, io.Discard, io.Discard)
 	assert.Equal(t, 2, code)
 	require.ErrorContains(t, err, "at least 1")
@@ -297,4 +298,13 @@ func TestTheFloorProgramMeasures(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, got, 3)
 	assert.Positive(t, got[key{"exchange", 64 << 10}])
+}
+
+func TestTheCrossingsAreRead(t *testing.T) {
+	ours, theirs, err := parseCrossing([]byte("goos: linux\nBenchmarkCrossing/bare-2   \t20349801\t 50.00 ns/op\t 0 B/op\nBenchmarkCrossing/write+wait-2 \t13645963\t 60.00 ns/op\t 0 B/op\nPASS\n"))
+	require.NoError(t, err)
+	assert.Equal(t, results{crossed: 60}, ours)
+	assert.Equal(t, results{crossed: 50}, theirs)
+	_, _, err = parseCrossing([]byte("BenchmarkCrossing/bare-2 \t1\t 50.00 ns/op\n"))
+	assert.ErrorContains(t, err, "write+wait")
 }

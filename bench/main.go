@@ -3,7 +3,7 @@
 // against a fiftieth of a core. It runs A B B A for some rounds, and prints a table of medians and of their ratios for
 // docs/performance.md, and which bars are met.
 //
-//	make bench            or   go run ./bench [-rounds 5] [-only floor,window,gather,staged,openmpi,openmpi4,sums,idle,lanes,iperf3] [-force]
+//	make bench            or   go run ./bench [-rounds 5] [-only floor,window,gather,staged,openmpi,openmpi4,sums,idle,crossing,lanes,iperf3] [-force]
 //
 // A comparison whose program is not installed is left out by name, with the command that installs it.
 package main

@@ -19,7 +19,7 @@ var small, large = []int{16, 4 << 10, 32 << 10}, []int{1 << 20, 4 << 20}
 
 func comparisons(binary string) []comparison {
 	var all []comparison
-	for _, some := range [][]comparison{floors(binary), gathers(binary), devices(), mpis(binary), alone(), lanes(binary), {stream(binary)}} {
+	for _, some := range [][]comparison{floors(binary), gathers(binary), devices(), mpis(binary), alone(), {crossings()}, lanes(binary), {stream(binary)}} {
 		all = append(all, some...)
 	}
 	return all
