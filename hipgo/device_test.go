@@ -185,6 +185,42 @@ func TestEveryCallLeavesTheThreadsDeviceAsItWas(t *testing.T) {
 	still("failed malloc", nil)
 }
 
+func TestAnEnginesLastErrorIsItsOwn(t *testing.T) {
+	b := start(t, hiptest.Settings{Devices: 2})
+	table := b.Runtime().Table()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	require.Zero(t, table.LastError())
+	for _, call := range []string{"hipMalloc", "hipMemGetAddressRange", "hipDeviceGetAttribute", "hipGetDevice", "hipStreamIsCapturing"} {
+		require.NoError(t, b.Fail(hiptest.Fault{Call: call, Code: 999}))
+		failed := 0
+		for what, ask := range map[string]func() error{
+			"malloc":    func() error { _, err := b.d.Malloc(0x7fff_ffff_ffff); return err },
+			"attribute": func() error { _, err := b.d.Attribute(-1); return err },
+			"capturing": func() error { _, err := b.s.Capturing(); return err },
+			"pointer":   func() error { _, err := b.Runtime().Pointer(b.page.Ptr()); return err },
+		} {
+			if ask() != nil {
+				failed++
+			}
+			assert.Zero(t, table.LastError(), "%s, where %s fails", what, call)
+		}
+		assert.GreaterOrEqual(t, failed, 2, call)
+	}
+	require.NoError(t, b.s.WaitValue64(b.words.Addr(0), 1, hipgo.ConditionGte, ^uint64(0)))
+	ready, err := b.s.Query()
+	require.NoError(t, err)
+	assert.False(t, ready)
+	assert.Zero(t, table.LastError(), "not ready is no error of the engine's")
+	b.words.Store(0, 1)
+	b.drained(t)
+
+	require.Equal(t, 101, table.SetCurrent(99)) // the engine's own mistake
+	_, _, err = b.d.Memory()
+	require.NoError(t, err)
+	assert.Equal(t, 101, table.LastError(), "which it still finds")
+}
+
 func TestWhatIsOptionalHasAQuestion(t *testing.T) {
 	names := map[hipgo.Feature]string{
 		hipgo.FeatureCUMask: "hipExtStreamCreateWithCUMask", hipgo.FeatureCaptureMode: "hipThreadExchangeStreamCaptureMode",

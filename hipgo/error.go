@@ -8,10 +8,10 @@ import (
 	"github.com/hipfabric/hipfabric/hipgo/internal/driver"
 )
 
-// ErrNoGPU: the runtime is there and has no device to offer. It is errors.ErrUnsupported.
+// ErrNoGPU says that the runtime is there and has no device to offer. It is errors.ErrUnsupported.
 var ErrNoGPU = fmt.Errorf("no GPU: %w", errors.ErrUnsupported)
 
-// ErrSecondRuntime: the process already has another HIP runtime, and two break each other. It comes in a *LoadError.
+// ErrSecondRuntime says that the process already has another HIP runtime, and two break each other. It comes in a *LoadError.
 var ErrSecondRuntime = driver.ErrSecond
 
 // LoadError is a runtime that could not be loaded: which file, and which entry point it lacks or why.

@@ -6,12 +6,14 @@
 
 int hipshim_count(const struct hipshim *t, int *count) {
   int e = t->hipInit(0);
-  return e ? e : t->hipGetDeviceCount(count);
+  return told(t, e ? e : t->hipGetDeviceCount(count));
 }
 
 int hipshim_current(const struct hipshim *t, int *device) { return t->hipGetDevice(device); }
 
 int hipshim_set_current(const struct hipshim *t, int device) { return t->hipSetDevice(device); }
+
+int hipshim_last_error(const struct hipshim *t) { return t->hipGetLastError ? t->hipGetLastError() : 0; }
 
 int hipshim_exchange_capture_mode(const struct hipshim *t, int *mode) {
   if (!t->hipThreadExchangeStreamCaptureMode) return 801;  // hipErrorNotSupported
@@ -19,15 +21,15 @@ int hipshim_exchange_capture_mode(const struct hipshim *t, int *mode) {
 }
 
 int hipshim_attribute(const struct hipshim *t, int device, int attribute, int *value) {
-  return t->hipDeviceGetAttribute(value, attribute, device);
+  return told(t, t->hipDeviceGetAttribute(value, attribute, device));
 }
 
 int hipshim_name(const struct hipshim *t, int device, char *name, size_t n) {
-  return t->hipDeviceGetName(name, (int)n, device);
+  return told(t, t->hipDeviceGetName(name, (int)n, device));
 }
 
 int hipshim_pci(const struct hipshim *t, int device, char *id, size_t n) {
-  return t->hipDeviceGetPCIBusId(id, (int)n, device);
+  return told(t, t->hipDeviceGetPCIBusId(id, (int)n, device));
 }
 
 // The plain name keeps the layout of HIP 5 in every later library; headers from 6.0 on call R0600.
@@ -43,7 +45,7 @@ int hipshim_arch(const struct hipshim *t, int device, char *arch, size_t n) {
   } else if (t->hipGetDeviceProperties) {
     e = t->hipGetDeviceProperties(properties, device);
   }
-  if (e || n == 0) return e;
+  if (e || n == 0) return told(t, e);
   const char *end = memchr(properties + at, 0, ARCH_BYTES);
   size_t length = end ? (size_t)(end - properties - at) : ARCH_BYTES;
   if (length >= n) length = n - 1;
@@ -55,7 +57,7 @@ int hipshim_arch(const struct hipshim *t, int device, char *arch, size_t n) {
 int hipshim_memory(const struct hipshim *t, int device, uint64_t *available, uint64_t *total) {
   size_t a = 0, b = 0;
   int was, e = enter(t, device, &was);
-  if (e) return e;
+  if (e) return told(t, e);
   e = leave(t, device, was, t->hipMemGetInfo(&a, &b));
   *available = a;
   *total = b;

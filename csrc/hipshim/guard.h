@@ -11,17 +11,25 @@ static inline int enter(const struct hipshim *t, int device, int *was) {
   return e;
 }
 
-static inline int leave(const struct hipshim *t, int device, int was, int e) {
-  if (was == device) return e;
-  int restored = t->hipSetDevice(was);
-  return e ? e : restored;
+// told keeps an error of ours from an engine that asks hipGetLastError on this thread.
+static inline int told(const struct hipshim *t, int e) {
+  if (e && t->hipGetLastError) (void)t->hipGetLastError();
+  return e;
 }
 
-#define ON_DEVICE(call)             \
-  do {                              \
-    int was;                        \
-    int e = enter(t, device, &was); \
-    if (e) return e;                \
+static inline int leave(const struct hipshim *t, int device, int was, int e) {
+  if (was != device) {
+    int restored = t->hipSetDevice(was);
+    if (!e) e = restored;
+  }
+  return told(t, e);
+}
+
+#define ON_DEVICE(call)                 \
+  do {                                  \
+    int was;                            \
+    int e = enter(t, device, &was);     \
+    if (e) return told(t, e);           \
     return leave(t, device, was, call); \
   } while (0)
 
@@ -39,16 +47,16 @@ static inline int unrelax(const struct hipshim *t, int was, int e) {
 }
 
 #define RELAXED(call)              \
-  do {                              \
-    int mode = relax(t);            \
-    return unrelax(t, mode, call);  \
+  do {                             \
+    int mode = relax(t);           \
+    return unrelax(t, mode, call); \
   } while (0)
 
 #define RELAXED_ON_DEVICE(call)                           \
   do {                                                    \
     int was;                                              \
     int e = enter(t, device, &was);                       \
-    if (e) return e;                                      \
+    if (e) return told(t, e);                             \
     int mode = relax(t);                                  \
     return leave(t, device, was, unrelax(t, mode, call)); \
   } while (0)

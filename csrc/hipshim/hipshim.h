@@ -1,7 +1,8 @@
 // What Go calls on a HIP runtime, of which it sees an opaque table: table.h has it.
 //
 // Every function returns a hipError_t as an int. Device memory, streams, events, modules and graphs are raw handles in
-// uintptr_t. Functions that take a device set it, call, and restore the thread's current device.
+// uintptr_t. Functions that take a device set it, call, and restore the thread's current device. An error is returned and
+// forgotten: hipGetLastError does not find it.
 #ifndef HIPSHIM_H
 #define HIPSHIM_H
 
@@ -35,7 +36,9 @@ int hipshim_count(const struct hipshim *t, int *count);
 // The calling thread's current device, which no other function changes.
 int hipshim_current(const struct hipshim *t, int *device);
 int hipshim_set_current(const struct hipshim *t, int device);
-// And its capture mode, likewise: what it was is in *mode after.
+// The error that hipGetLastError finds, once; 0 where that is not there.
+int hipshim_last_error(const struct hipshim *t);
+// Its capture mode, which no other function changes: what it was is in *mode after.
 int hipshim_exchange_capture_mode(const struct hipshim *t, int *mode);
 int hipshim_attribute(const struct hipshim *t, int device, int attribute, int *value);
 int hipshim_name(const struct hipshim *t, int device, char *name, size_t n);

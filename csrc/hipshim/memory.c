@@ -40,7 +40,7 @@ static int look(const struct hipshim *t, uintptr_t p, struct hipshim_pointer *ou
   hipDeviceptr_t base = 0;
   size_t bytes = 0;
   // Memory that was registered and not allocated has no range: that is no error.
-  if (t->hipMemGetAddressRange && !t->hipMemGetAddressRange(&base, &bytes, (hipDeviceptr_t)p) && base) {
+  if (t->hipMemGetAddressRange && !told(t, t->hipMemGetAddressRange(&base, &bytes, (hipDeviceptr_t)p)) && base) {
     out->base = (uintptr_t)base;
     out->bytes = bytes;
   }

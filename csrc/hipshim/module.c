@@ -20,7 +20,7 @@ int hipshim_module_load(const struct hipshim *t, int device, const void *image, 
   memcpy(kept, image, bytes);
   memset(kept + bytes, 0, room - bytes);
   int was, e = enter(t, device, &was);
-  if (!e) e = leave(t, device, was, load(t, kept, module));
+  e = e ? told(t, e) : leave(t, device, was, load(t, kept, module));
   if (e) free(kept);
   else *copy = kept;
   return e;

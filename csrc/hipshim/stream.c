@@ -26,7 +26,7 @@ int hipshim_stream_query(const struct hipshim *t, int device, uintptr_t stream) 
 int hipshim_stream_capturing(const struct hipshim *t, int device, uintptr_t stream, int *status) {
   hipStreamCaptureStatus s = 0;
   int was, e = enter(t, device, &was);
-  if (e) return e;
+  if (e) return told(t, e);
   e = leave(t, device, was, t->hipStreamIsCapturing((hipStream_t)stream, &s));
   *status = (int)s;
   return e;

@@ -45,6 +45,12 @@ static int keep(uintptr_t handle, hipshim_find find, void *context, const char *
   }
   snprintf(k->table.library, sizeof k->table.library, "%s", library);
   k->handle = handle;
+  for (struct kept *old = kept_tables; old; old = old->next) {
+    if (old->handle != handle || memcmp(&old->table, &k->table, sizeof k->table)) continue;
+    free(k);
+    *t = &old->table;
+    return 0;
+  }
   k->next = kept_tables;
   kept_tables = k;
   *t = &k->table;

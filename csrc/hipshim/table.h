@@ -83,6 +83,7 @@ typedef struct hipPointerAttribute_t {
 #define HIPSHIM_OPTIONAL(X)                                                          \
   X(hipExtStreamCreateWithCUMask, (hipStream_t *stream, uint32_t words, const uint32_t *mask)) \
   X(hipThreadExchangeStreamCaptureMode, (hipStreamCaptureMode *mode))                \
+  X(hipGetLastError, (void))                                                         \
   X(hipMemGetAddressRange, (hipDeviceptr_t *base, size_t *bytes, hipDeviceptr_t p))
 
 // As above, but not in every header (or not with this prototype): hipcheck.c leaves them out. Properties are read at the

@@ -458,6 +458,9 @@ func (t *Table) Current() (device, code int) {
 // SetCurrent is hipSetDevice, as Current.
 func (t *Table) SetCurrent(device int) int { return int(C.hipshim_set_current(t.c, C.int(device))) }
 
+// LastError is hipGetLastError, as Current.
+func (t *Table) LastError() int { return int(C.hipshim_last_error(t.c)) }
+
 // ExchangeCaptureMode is hipThreadExchangeStreamCaptureMode, as Current; 801 where it is not there.
 func (t *Table) ExchangeCaptureMode(mode int) (was, code int) {
 	m := C.int(mode)

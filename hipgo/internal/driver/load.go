@@ -31,7 +31,7 @@ func (e *LoadError) Unwrap() error { return e.Err }
 // Is makes all of them errors.ErrUnsupported.
 func (e *LoadError) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// ErrSecond: two HIP runtimes in one process break each other.
+// ErrSecond says that two HIP runtimes in one process break each other.
 var ErrSecond = errors.New("a second HIP runtime in one process")
 
 // names of the runtime, best first: what is looked for when no file was named.

@@ -216,6 +216,10 @@ func (*Table) SetCurrent(int) int {
 	return notSupported
 }
 
+func (*Table) LastError() int {
+	return notSupported
+}
+
 func (*Table) ExchangeCaptureMode(int) (int, int) {
 	return 0, notSupported
 }

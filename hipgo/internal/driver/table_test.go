@@ -5,7 +5,9 @@ package driver_test
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -35,7 +37,7 @@ func TestWithoutAnOptionalEntryPointThereIsARuntime(t *testing.T) {
 		"hipThreadExchangeStreamCaptureMode": driver.SymbolCaptureMode,
 		"hipMemGetAddressRange":              driver.SymbolAddressRange,
 	}
-	require.Len(t, bare.Optional(), len(symbols))
+	require.Subset(t, bare.Optional(), slices.Collect(maps.Keys(symbols)))
 	for _, name := range bare.Optional() {
 		table, err := bare.Table(name)
 		require.NoError(t, err, name)
