@@ -53,7 +53,7 @@ func gathers(t *testing.T, ranks []*rank, n, bytes int) []error {
 
 // A driver's method that fails once, on any rank, ends all ranks alike and leaves no stream parked.
 func TestAFailureAtEveryMethod(t *testing.T) {
-	for _, method := range []string{"Copy", "Record", "Query", "WriteWait", "Capturing"} {
+	for _, method := range []string{"Copy", "Record", "Query", "WriteWait", "Capturing", "Inspect"} {
 		for faulty := range 2 {
 			for _, nth := range []int{1, 2, 5} {
 				t.Run(fmt.Sprintf("%s %d on rank %d", method, nth, faulty), func(t *testing.T) {

@@ -152,7 +152,7 @@ func openHIP(t testing.TB, w *hiptest.World, world int, c stage.Config, change f
 		}
 		path, err := stage.Open(mine)
 		require.NoError(t, err)
-		all := fabric.NewStream(path, fabric.Options{Group: c.Group, Timeout: c.Timeout, Arbiter: arbiters[r]})
+		all := fabric.NewStream(path, fabric.Options{Group: c.Group, Timeout: c.Timeout, Arbiter: mine.Arbiter})
 		arbiters[r].OnCause(func() { _ = all.Check() })
 		ranks[r] = &hipRank{all, h, path}
 	}

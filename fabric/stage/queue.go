@@ -47,10 +47,15 @@ func (t *Transport) inspect(what string, p fabric.DevPtr, n int) error {
 	if n == 0 {
 		return nil
 	}
-	if _, err := t.d.Inspect(uintptr(p), n); err != nil {
+	_, err := t.d.Inspect(uintptr(p), n)
+	switch {
+	case err == nil:
+		return nil
+	case refused(err):
 		return fabric.Invalidf("%s, %d bytes at %#x, is no memory of %v: %v", what, n, uintptr(p), t.d, err)
+	default:
+		return t.failQueue(fmt.Sprintf("rank %d: asking what is at %#x on %v: %v", t.rank, uintptr(p), t.d, err), err)
 	}
-	return nil
 }
 
 // refused says whether the driver found its arguments wrong, and did nothing.
