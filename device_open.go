@@ -3,6 +3,7 @@ package hipfabric
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/hipfabric/hipfabric/csrc/mailbox"
 	"github.com/hipfabric/hipfabric/fabric"
@@ -25,6 +26,15 @@ func (g *Group) openChannel(ctx context.Context, c *channel, device *hipgo.Devic
 	return nil
 }
 
+// BuiltinKernels is the image of the kernels gate that Device takes for d where GPU.Image is nil: code objects for the AMD targets
+// that docs/kernels.md lists, or PTX for hipgo.OpenCUDA's devices. Read only.
+func BuiltinKernels(d *hipgo.Device) []byte {
+	if d.Runtime().Platform() == "CUDA" {
+		return append(slices.Clip(mailbox.PTX), 0) // the driver reads it as a string of C
+	}
+	return mailbox.Image
+}
+
 // connectChannel makes the connections and what moves device memory over them.
 func (g *Group) connectChannel(ctx context.Context, c *channel, device *hipgo.Device, image []byte) error {
 	cfg := g.cfg
@@ -39,7 +49,7 @@ func (g *Group) connectChannel(ctx context.Context, c *channel, device *hipgo.De
 		return errors.Join(err, host.Close())
 	}
 	if image == nil {
-		image = mailbox.Image
+		image = BuiltinKernels(device)
 	}
 	staged, err := stage.Open(stage.Config{Transport: host, Driver: device.Seam(), Image: image, Gate: c.gate, PartBytes: cfg.PartBytes, Group: cfg.Name,
 		Timeout: cfg.Timeout, Arbiter: c.sub, Proxy: c.proxy.Proxy})

@@ -260,3 +260,28 @@ func TestAnOfferSurvivesItsJourney(t *testing.T) {
 		require.ErrorIs(t, got.decode(b), errNoOffer)
 	}
 }
+
+func TestARefusalNamesTheDeviceAndWhatItRunsOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings hiptest.Settings
+		gate     stage.Gate
+	}{
+		"words on a device that cannot wait":         {hiptest.Settings{NoStreamWait: true, Arch: "gfx900"}, stage.Words},
+		"kernels on an arch that they are not for":   {hiptest.Settings{Arch: "gfx900"}, stage.Kernels},
+		"automatic, where neither gate can be taken": {hiptest.Settings{NoStreamWait: true, Arch: "gfx900"}, stage.Auto},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := devices(t, 2, c.settings)
+			groups := opened(t, 2, nil)
+			for r, err := range each(2, func(r int) error {
+				_, err := groups[r].Device(t.Context(), GPU{Device: all[r], Gate: c.gate})
+				return err
+			}) {
+				assertDeviceError(t, err, fabric.ErrUnsupported, "could not open its device", "gfx900", "0000:c", "HIP 7.15", "the software device")
+				assert.NoError(t, groups[r].Err())
+				require.ErrorIs(t, err, errors.ErrUnsupported)
+			}
+			require.NoError(t, errors.Join(closeAll(groups)...))
+		})
+	}
+}

@@ -23,6 +23,7 @@ type hipFlags struct {
 	timeout time.Duration
 	asJSON  bool
 	conform bool
+	cuda    bool
 	bound   time.Duration
 }
 
@@ -44,6 +45,7 @@ The exit code is 0 when every GPU can be used by one gate, 3 when there is no li
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.library, "library", "", "the HIP library; default: the one in the process, else libamdhip64.so.7, .6, .5 as the loader finds them, else those of /opt/rocm")
+	flags.BoolVar(&f.cuda, "cuda", false, "NVIDIA's driver, HIP's other platform, instead: libcuda.so.1; unproven until docs/receipts has a receipt of one")
 	flags.DurationVar(&f.timeout, "timeout", time.Minute, "of all of it")
 	flags.BoolVar(&f.asJSON, "json", false, "as one JSON document")
 	flags.BoolVar(&f.conform, "conform", false, "run hipgo/conform on every GPU as well: what the staged path needs of a HIP runtime, check by check, as a receipt; the exit code is 7 when one fails")
@@ -62,11 +64,11 @@ func (f *hipFlags) run(cmd *cobra.Command) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()
-	var conform *gpu.Conform
+	question := gpu.Question{Library: f.library, CUDA: f.cuda}
 	if f.conform {
-		conform = &gpu.Conform{Bound: f.bound}
+		question.Conform = f.bound
 	}
-	report := gpu.Examine(ctx, f.library, conform)
+	report := gpu.Examine(ctx, question)
 	var err error
 	if f.asJSON {
 		err = json.NewEncoder(cmd.OutOrStdout()).Encode(report)

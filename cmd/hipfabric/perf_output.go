@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -71,7 +72,7 @@ func (f *perfFlags) keep(cmd *cobra.Command, cfg *hipfabric.Config, o *output) (
 	if f.kind != kindStaged {
 		return nil
 	}
-	return o.receipt.write(receiptHip, gpu.Examine(cmd.Context(), f.staged.library, nil))
+	return o.receipt.write(receiptHip, gpu.Examine(cmd.Context(), gpu.Question{Library: f.staged.library, CUDA: strings.HasPrefix(f.staged.device, "cuda:")}))
 }
 
 func (o *output) open(path string) (io.Writer, error) {

@@ -31,7 +31,7 @@ func (f *stagedFlags) names() []string { return []string{"device", "gate", "libr
 
 func (f *stagedFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.device, "device", gpu.Auto, "of --kind staged: auto (a real GPU where there is one, by local rank, else the software device), hip:N, software")
+	flags.StringVar(&f.device, "device", gpu.Auto, "of --kind staged: auto (a real GPU where there is one, by local rank, else the software device), hip:N, software, or cuda:N (NVIDIA's driver; unproven)")
 	flags.StringVar(&f.gate, "gate", "auto", "of --kind staged, how streams meet the proxy: words, kernels, or auto: words where every device's streams wait on values")
 	flags.StringVar(&f.library, "library", "", "of --kind staged: the HIP library's file; default: as the loader finds it")
 	flags.StringVar(&f.part, "part", "0", "bytes, as 512K, of the parts in which a staged call moves; 0 is 512K")

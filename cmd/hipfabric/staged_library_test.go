@@ -79,3 +79,17 @@ func TestDoctorHipConformsAndItsReceiptIsInTheDocument(t *testing.T) {
 	assert.True(t, r.GPUs[0].Conform.OK(), "%v", r.GPUs[0].Conform)
 	assert.Equal(t, library, r.GPUs[0].Conform.Library)
 }
+
+func TestADeviceThatIsNotThereIsNamed(t *testing.T) {
+	code, _, stderr := runs(t, "perf", "-n", "1", "--kind", "staged", "--device", "hip:1", "--library", hiptest.Library(t, 7), "--op", "barrier")
+	assert.Equal(t, exitUsage, code, stderr)
+	assert.Contains(t, stderr, "--device hip:1: HIP 7.15.26333")
+	assert.Contains(t, stderr, "has the GPUs 0 to 0")
+	code, r, stderr := hip(t, "--cuda", "--library", "/nowhere/libcuda.so.1")
+	assert.Equal(t, exitEnvironment, code)
+	assert.Contains(t, r.None, "/nowhere/libcuda.so.1")
+	assert.Contains(t, stderr, "/nowhere/libcuda.so.1")
+	code, _, stderr = runs(t, "perf", "-n", "1", "--kind", "staged", "--device", "cuda:0", "--library", "/nowhere/libcuda.so.1", "--op", "barrier")
+	assert.Equal(t, exitEnvironment, code)
+	assert.Contains(t, stderr, "/nowhere/libcuda.so.1")
+}

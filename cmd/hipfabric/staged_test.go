@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -83,6 +85,30 @@ func TestAnAutomaticDeviceIsTheSoftwareOneWhereThereIsNoGPU(t *testing.T) {
 		t.Skip("there is a GPU")
 	}
 	assert.Contains(t, out, "words gate")
+}
+
+// statusOf asks the only group under dir until what it says has want.
+func statusOf(t *testing.T, dir, want string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(findSockets(dir)) == 1 }, patience, 10*time.Millisecond)
+	out := ""
+	require.Eventually(t, func() bool {
+		_, out, _ = runs(t, "status")
+		return strings.Contains(out, want)
+	}, patience, 50*time.Millisecond, "%s", out)
+}
+
+func TestStatusShowsStagedCalls(t *testing.T) {
+	tmp, err := os.MkdirTemp("", "hfs") // short, since a socket's path is
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
+	t.Setenv("TMPDIR", tmp)
+	p := begin(t, "perf", "-n", "2", "--kind", "staged", "--device", "software", "--op", "exchange", "--sizes", "16", "--iters", "10000000")
+	statusOf(t, tmp, "exchange in default/device")
+	statusOf(t, tmp, "device memory, words gate on gfx1151")
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
+	assert.Equal(t, exitFailed, p.code(), p.stderr)
+	assert.Contains(t, p.stderr.String(), "interrupted")
 }
 
 // hip runs doctor hip and reads its document.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hipfabric/hipfabric/csrc/mailbox"
+	"github.com/hipfabric/hipfabric"
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/hipgo"
 	"github.com/hipfabric/hipfabric/hipgo/conform"
@@ -41,21 +41,23 @@ type One struct {
 	err error
 }
 
-// Conform asks Examine for hipgo/conform as well.
-type Conform struct {
-	Bound time.Duration // of one wait for the device
+// Question is what Examine looks at.
+type Question struct {
+	Library string        // "" is the one that the loader finds
+	CUDA    bool          // NVIDIA's driver, HIP's other platform
+	Conform time.Duration // run hipgo/conform too, with this bound of one wait for the device; 0: not
 }
 
-// Examine opens the library, "" being the one that the loader finds, and tries each of its GPUs. What it finds wrong is in the Report.
-func Examine(ctx context.Context, library string, more *Conform) Report {
+// Examine opens the library and tries each of its GPUs. What it finds wrong is in the Report.
+func Examine(ctx context.Context, q Question) Report {
 	r := Report{Schema: Schema, GPUs: []One{}}
-	runtime, err := hipgo.Open(hipgo.Config{Library: library})
+	runtime, err := load(q.Library, q.CUDA)
 	if err == nil {
 		r.Library, r.Version = runtime.Library(), runtime.Version().String()
 		var devices []*hipgo.Device
 		if devices, err = runtime.Devices(); err == nil {
 			for _, d := range devices {
-				r.GPUs = append(r.GPUs, examine(ctx, d, more))
+				r.GPUs = append(r.GPUs, examine(ctx, d, q.Conform))
 			}
 			if len(devices) == 0 {
 				err = hipgo.ErrNoGPU
@@ -68,14 +70,14 @@ func Examine(ctx context.Context, library string, more *Conform) Report {
 	return r
 }
 
-func examine(ctx context.Context, d *hipgo.Device, more *Conform) One {
+func examine(ctx context.Context, d *hipgo.Device, bound time.Duration) One {
 	g := One{Ordinal: d.Ordinal(), Name: d.Name(), Arch: d.Arch(), PCI: d.PCI(), Integrated: d.Integrated()}
 	_, g.MemoryBytes, g.err = d.Memory()
 	waits := d.SelfTest(ctx)
 	if waits != nil {
 		g.SelfTest = waits.Error()
 	}
-	module, loads := d.LoadModule(mailbox.Image)
+	module, loads := d.LoadModule(hipfabric.BuiltinKernels(d))
 	if loads == nil {
 		loads = module.Close()
 	}
@@ -85,8 +87,8 @@ func examine(ctx context.Context, d *hipgo.Device, more *Conform) One {
 	if g.err == nil && waits != nil && loads != nil {
 		g.err = fmt.Errorf("GPU %d, %s: no gate can use it: %w", g.Ordinal, g.Arch, errors.Join(waits, loads))
 	}
-	if more != nil {
-		receipt := conform.Run(ctx, d, conform.Options{Bound: more.Bound})
+	if bound > 0 {
+		receipt := conform.Run(ctx, d, conform.Options{Bound: bound})
 		if g.Conform = &receipt; !receipt.OK() {
 			g.err = errors.Join(g.err, fmt.Errorf("%w: GPU %d, %s: %d of %d checks of conform failed", fabric.ErrDevice, g.Ordinal, g.Arch, receipt.Count(conform.Fail), len(receipt.Checks)))
 		}

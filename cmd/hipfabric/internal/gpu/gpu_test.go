@@ -13,12 +13,12 @@ import (
 )
 
 func TestADeviceIsNamedByANumberOrAWord(t *testing.T) {
-	for text, want := range map[string]Choice{"auto": {}, "software": {kind: Software}, "hip:0": {kind: "hip"}, "hip:12": {kind: "hip", ordinal: 12}} {
+	for text, want := range map[string]Choice{"auto": {}, "software": {kind: Software}, "hip:0": {kind: "hip"}, "hip:12": {kind: "hip", ordinal: 12}, "cuda:1": {kind: "cuda", ordinal: 1}} {
 		got, err := Parse(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"", "hip", "hip:", "hip:-1", "hip:x", "cuda:0", "0", "Auto"} {
+	for _, text := range []string{"", "hip", "hip:", "hip:-1", "hip:x", "cuda", "cuda:-1", "0", "Auto"} {
 		_, err := Parse(text)
 		require.ErrorIs(t, err, fabric.ErrInvalid, text)
 		assert.ErrorContains(t, err, text)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/hipgo"
 	"github.com/hipfabric/hipfabric/hipgo/hiptest"
 )
@@ -33,14 +34,29 @@ func Pick(c Choice, library string, localRank int) (*Picked, error) {
 }
 
 func real(c Choice, library string, localRank int) (*hipgo.Device, error) {
-	runtime, err := hipgo.Open(hipgo.Config{Library: library})
+	runtime, err := load(library, c.kind == "cuda")
 	if err != nil {
 		return nil, err
 	}
-	if c.kind == "hip" {
+	if c.kind != "" {
+		n, err := runtime.Count()
+		if err != nil {
+			return nil, err
+		}
+		if c.ordinal >= n {
+			return nil, fabric.Invalidf("--device %s:%d: %v has the GPUs 0 to %d", c.kind, c.ordinal, runtime, n-1)
+		}
 		return runtime.Device(c.ordinal)
 	}
 	return runtime.Choose(hipgo.Selector{LocalRank: localRank})
+}
+
+// load opens HIP, or its other platform.
+func load(library string, cuda bool) (*hipgo.Runtime, error) {
+	if cuda {
+		return hipgo.OpenCUDA(hipgo.Config{Library: library})
+	}
+	return hipgo.Open(hipgo.Config{Library: library})
 }
 
 func software(why string) (*Picked, error) {
