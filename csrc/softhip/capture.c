@@ -6,7 +6,19 @@
 
 #include "world.h"
 
-static _Thread_local int thread_mode; // CAPTURE_GLOBAL unless exchanged
+// CAPTURE_GLOBAL unless exchanged in this world.
+static _Thread_local struct {
+    uint64_t generation;
+    int mode;
+} here;
+
+static int *thread_mode(void) {
+    if (here.generation != world.generation) {
+        here.generation = world.generation;
+        here.mode = CAPTURE_GLOBAL;
+    }
+    return &here.mode;
+}
 
 static struct capture *by_number(uint64_t number) {
     for (size_t i = 0; i < sizeof world.captures / sizeof *world.captures; i++)
@@ -37,7 +49,7 @@ void capture_add(struct stream *s, struct op *o) {
 
 // capture_forbids says whether a capture forbids this thread a call that synchronises or allocates; if so the capture is lost.
 int capture_forbids(void) {
-    if (atomic_load(&world.capturing) == 0 || thread_mode == CAPTURE_RELAXED)
+    if (atomic_load(&world.capturing) == 0 || *thread_mode() == CAPTURE_RELAXED)
         return hipSuccess;
     int code = hipSuccess;
     for (size_t i = 0; i < sizeof world.captures / sizeof *world.captures; i++) {
@@ -45,7 +57,7 @@ int capture_forbids(void) {
         if (c == NULL || c->mode == CAPTURE_RELAXED || c->status != CAPTURE_ACTIVE)
             continue;
         bool own = c->thread == thread_number();
-        if (own || (c->mode == CAPTURE_GLOBAL && thread_mode == CAPTURE_GLOBAL)) {
+        if (own || (c->mode == CAPTURE_GLOBAL && *thread_mode() == CAPTURE_GLOBAL)) {
             c->status = CAPTURE_INVALIDATED;
             code = hipErrorStreamCaptureUnsupported;
         }
@@ -125,7 +137,6 @@ void capture_leave(struct stream *s) {
 void captures_end(void) {
     for (size_t i = 0; i < sizeof world.captures / sizeof *world.captures; i++)
         free(world.captures[i]);
-    thread_mode = CAPTURE_GLOBAL;
 }
 
 API(hipStreamBeginCapture)(void *handle, int mode) {
@@ -208,8 +219,8 @@ API(hipThreadExchangeStreamCaptureMode)(int *mode) {
     CALL(hipThreadExchangeStreamCaptureMode);
     if (mode == NULL || *mode < CAPTURE_GLOBAL || *mode > CAPTURE_RELAXED)
         return call_leave(hipErrorInvalidValue);
-    int was = thread_mode;
-    thread_mode = *mode;
+    int was = *thread_mode();
+    *thread_mode() = *mode;
     *mode = was;
     return call_leave(hipSuccess);
 }

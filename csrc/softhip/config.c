@@ -88,6 +88,17 @@ static int set_visible(struct settings *s, const char *value) {
     return 0;
 }
 
+static int set_missing(struct settings *s, const char *value) {
+    char names[sizeof s->missing], *rest = NULL;
+    if (set_text(s->missing, sizeof s->missing, "missing", value) != 0)
+        return -1;
+    strcpy(names, value);
+    for (char *name = strtok_r(names, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest))
+        if (call_named(name) < 0)
+            return fail("softhip: missing=%s: it has no function of that name", name);
+    return 0;
+}
+
 static int set(struct settings *s, const char *key, const char *value) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(key, numbers[i].key) == 0)
@@ -108,7 +119,7 @@ static int set(struct settings *s, const char *key, const char *value) {
         return code;
     }
     if (strcmp(key, "missing") == 0)
-        return set_text(s->missing, sizeof s->missing, key, value);
+        return set_missing(s, value);
     if (strcmp(key, "visible") == 0)
         return set_visible(s, value);
     int v = 0;

@@ -12,7 +12,7 @@ int device_error(int device) { return atomic_load(&world.devices[device].sticky)
 void device_fail(int device, int code) {
     int none = hipSuccess;
     atomic_compare_exchange_strong(&world.devices[device].sticky, &none, code);
-    changed();
+    changed(NULL, 0);
 }
 
 static bool has_device(int device) { return device >= 0 && device < world.set.visibles; }

@@ -10,18 +10,20 @@
 #include "world.h"
 
 struct engine *engine_new(int device, int priority, bool ring) {
-    if (world.engine_count == MAX_ENGINES)
+    int id = atomic_load(&world.engine_count);
+    if (id == MAX_ENGINES)
         return NULL;
     struct engine *e = aligned_alloc(64, (sizeof *e + 63) & ~(size_t)63);
     if (e == NULL)
         return NULL;
     memset(e, 0, sizeof *e);
-    e->id = world.engine_count;
+    e->id = id;
     e->device = device;
     e->priority = priority;
     e->ring = ring;
     pthread_mutex_init(&e->lock, NULL);
-    world.engines[world.engine_count++] = e;
+    world.engines[id] = e;
+    atomic_store(&world.engine_count, id + 1);
     return e;
 }
 

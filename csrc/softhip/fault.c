@@ -17,7 +17,7 @@ static const char *const call_names[] = {
 #undef NAME
 };
 
-static int call_named(const char *name) {
+int call_named(const char *name) {
     for (int i = 0; i < CALLS; i++)
         if (strcmp(call_names[i], name) == 0)
             return i;
@@ -87,7 +87,7 @@ static int plant(const struct fault *f) {
 static void lose(int device, int code) {
     device_fail(device, code);
     atomic_store(&world.devices[device].lost, true);
-    changed();
+    changed(NULL, 0);
     pthread_mutex_lock(&world_lock);
     for (int i = 0; i < world.engine_count; i++)
         rouse(world.engines[i]);

@@ -112,7 +112,16 @@ void memory_end(void) {
             munmap(world.freed[i].at, world.freed[i].bytes);
 }
 
-static bool map_view(struct alloc *a, bool discrete) {
+static bool map_host(struct alloc *a) {
+    a->view = (char *)a->base;
+    return mprotect(a->view, a->mapped, PROT_READ | PROT_WRITE) == 0;
+}
+
+// Device memory keeps its descriptor, for a dma-buf of it.
+static bool map_device(struct alloc *a, bool discrete) {
+    a->fd = memfd_create("softhip", MFD_CLOEXEC);
+    if (a->fd < 0 || ftruncate(a->fd, (off_t)a->mapped) != 0)
+        return false;
     int mine = discrete ? PROT_NONE : PROT_READ | PROT_WRITE;
     if (mmap((void *)a->base, a->mapped, mine, MAP_SHARED | MAP_FIXED, a->fd, 0) == MAP_FAILED)
         return false;
@@ -134,7 +143,7 @@ static bool map_stale(struct alloc *a) {
 }
 
 // map reserves a guard page, the bytes, and a guard page, and maps the bytes.
-static bool map(struct alloc *a, bool discrete) {
+static bool map(struct alloc *a) {
     a->mapped = (a->size + PAGE - 1) & ~(size_t)(PAGE - 1);
     a->reserved_bytes = a->mapped + 2 * PAGE;
     a->reserved = mmap(NULL, a->reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -143,8 +152,7 @@ static bool map(struct alloc *a, bool discrete) {
         return false;
     }
     a->base = (uintptr_t)a->reserved + PAGE;
-    a->fd = memfd_create("softhip", MFD_CLOEXEC);
-    return a->fd >= 0 && ftruncate(a->fd, (off_t)a->mapped) == 0 && map_view(a, discrete);
+    return a->kind == MEMORY_DEVICE ? map_device(a, !world.set.integrated) : map_host(a);
 }
 
 static void discard(struct alloc *a) {
@@ -167,13 +175,13 @@ static int allocate(void **out, size_t n, enum memory kind, unsigned flags, bool
         return hipSuccess;
     int device = current_device();
     struct device *d = &world.devices[device];
-    if (n > (uint64_t)world.set.memory_mb << 20 || d->used + n > (uint64_t)world.set.memory_mb << 20)
+    if (kind == MEMORY_DEVICE && n > ((uint64_t)world.set.memory_mb << 20) - d->used)
         return hipErrorOutOfMemory;
     struct alloc *a = calloc(1, sizeof *a);
     if (a == NULL)
         return hipErrorOutOfMemory;
     *a = (struct alloc){.size = n, .kind = kind, .device = device, .flags = flags, .fd = -1};
-    if (!map(a, kind == MEMORY_DEVICE && !world.set.integrated) || (stale && !map_stale(a)) || registry_add(a) != hipSuccess) {
+    if (!map(a) || (stale && !map_stale(a)) || registry_add(a) != hipSuccess) {
         discard(a);
         return hipErrorOutOfMemory;
     }

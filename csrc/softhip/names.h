@@ -7,6 +7,7 @@
 #define alloc_view softhip_in_alloc_view
 #define call_enter softhip_in_call_enter
 #define call_leave softhip_in_call_leave
+#define call_named softhip_in_call_named
 #define capture_add softhip_in_capture_add
 #define capture_forbids softhip_in_capture_forbids
 #define capture_implicit softhip_in_capture_implicit

@@ -47,15 +47,27 @@ void pace(struct pace *p, _Atomic uint32_t *word, uint32_t seen) {
     p->turns++;
     p->sleep_ns = p->sleep_ns == 0 ? FIRST_SLEEP_NS : p->sleep_ns * 2 > most ? most : p->sleep_ns * 2;
     int crowd = atomic_fetch_add(&world.sleepers, 1) / 4;
+    if (p->dozing != NULL)
+        atomic_store(p->dozing, 1);
     futex_wait(word, seen, (uint64_t)p->sleep_ns * (unsigned)(crowd < 1 ? 1 : crowd));
+    if (p->dozing != NULL)
+        atomic_store(p->dozing, 0);
     atomic_fetch_sub(&world.sleepers, 1);
 }
 
-// changed tells parked waits that a queue has changed memory.
-void changed(void) {
+// changed tells the waits that look at [at, at+bytes) that a queue has changed it; all of them with at NULL.
+void changed(const char *at, size_t bytes) {
     atomic_fetch_add(&world.changes, 1);
-    if (atomic_load(&world.sleepers) > 0)
-        futex_wake(&world.changes);
+    int count = atomic_load(&world.engine_count);
+    for (int i = 0; i < count; i++) {
+        struct engine *e = world.engines[i];
+        uintptr_t looks = atomic_load(&e->looks_at);
+        if (looks == 0 || (at != NULL && looks != ANYWHERE && looks - (uintptr_t)at >= bytes))
+            continue;
+        atomic_fetch_add(&e->poke, 1);
+        if (atomic_load(&e->dozing) != 0)
+            futex_wake(&e->poke);
+    }
 }
 
 uint64_t now_ns(void) {

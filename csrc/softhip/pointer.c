@@ -81,7 +81,7 @@ API(hipMemGetHandleForAddressRange)(void *handle, void *p, size_t n, int type, u
     pthread_mutex_lock(&world_lock);
     struct alloc *a = alloc_find((uintptr_t)p);
     int fd = -1, code = hipErrorInvalidValue;
-    if (a != NULL && a->kind != MEMORY_REGISTERED && n <= a->size - ((uintptr_t)p - a->base)) {
+    if (a != NULL && a->kind == MEMORY_DEVICE && n <= a->size - ((uintptr_t)p - a->base)) {
         fd = dup(a->fd);
         code = fd < 0 ? hipErrorOutOfMemory : hipSuccess;
     }

@@ -60,14 +60,16 @@ bool word_met(const struct op *o, uint64_t is) {
 }
 
 static void run_wait(struct engine *e, const struct op *o) {
-    struct pace turn = {0};
+    struct pace turn = {.dozing = &e->dozing};
+    atomic_store(&e->looks_at, (uintptr_t)o->to);
     for (;;) {
-        uint32_t seen = atomic_load(&world.changes);
+        uint32_t seen = atomic_load(&e->poke);
         if (word_met(o, word_load(o)) || cut_off(e))
             break;
         atomic_store_explicit(&e->state, PARKED, memory_order_relaxed);
-        pace(&turn, &world.changes, seen);
+        pace(&turn, &e->poke, seen);
     }
+    atomic_store(&e->looks_at, 0);
     atomic_store_explicit(&e->state, RUNNING, memory_order_relaxed);
     if (!world.set.relaxed_waits)
         acquire_stale();
@@ -87,7 +89,7 @@ static void run_write(const struct op *o) {
         __atomic_store_n((uint32_t *)(void *)o->to, (uint32_t)value, __ATOMIC_SEQ_CST);
     else
         __atomic_store_n((uint64_t *)(void *)o->to, value, __ATOMIC_SEQ_CST);
-    changed();
+    changed(o->to, o->width);
 }
 
 // rest passes modelled or injected time.
@@ -161,7 +163,7 @@ static int run_copy(struct engine *e, const struct op *o, struct fault f) {
     if (cut_off(e))
         return hipSuccess;
     int code = move_bytes(o);
-    changed();
+    changed(o->to, o->bytes);
     if (f.what == 'l')
         stick(e);
     return code;
@@ -171,11 +173,12 @@ static void run_twin(struct engine *e, const struct op *o) {
     if (!(world.set.relaxed_waits && e->after_wait))
         acquire_stale();
     mine = e;
-    resting = (struct pace){0};
+    resting = (struct pace){.dozing = &e->dozing};
     if (setjmp(e->leave) == 0)
         o->twin(o->args, o->blocks, o->threads);
     mine = NULL;
-    changed();
+    atomic_store(&e->looks_at, 0);
+    changed(NULL, 0);
 }
 
 SOFTHIP_API void softhip_pause(void) {
@@ -188,11 +191,12 @@ SOFTHIP_API void softhip_pause(void) {
         longjmp(e->leave, 1);
     uint64_t now = now_ns();
     if (now - atomic_load_explicit(&e->pause_at, memory_order_relaxed) > 5000)
-        resting = (struct pace){0}; // it worked between
+        resting = (struct pace){.dozing = &e->dozing}; // it worked between
     atomic_store_explicit(&e->state, SPINNING, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->pauses, 1, memory_order_relaxed);
-    uint32_t seen = atomic_load(&world.changes);
-    pace(&resting, &world.changes, seen);
+    atomic_store(&e->looks_at, ANYWHERE);
+    uint32_t seen = atomic_load(&e->poke);
+    pace(&resting, &e->poke, seen);
     atomic_store_explicit(&e->state, RUNNING, memory_order_relaxed);
     atomic_store_explicit(&e->pause_at, now_ns(), memory_order_relaxed);
 }
@@ -224,7 +228,7 @@ int op_run(struct engine *e, struct op *o) {
     case OP_COPY: code = run_copy(e, o, f); break;
     case OP_SET:
         memset(o->to, (int)o->value, o->bytes);
-        changed();
+        changed(o->to, o->bytes);
         break;
     case OP_WAIT:
         run_wait(e, o);

@@ -234,7 +234,8 @@ API(hipStreamQuery)(void *handle) {
         release_stale();
     if (code == hipSuccess)
         code = device_error(s->device);
-    return stream_unlock(s, code);
+    int told = stream_unlock(s, code == hipErrorNotReady ? hipSuccess : code); // not ready is not an error to remember
+    return code == hipErrorNotReady ? code : told;
 }
 
 API(hipStreamSynchronize)(void *handle) {

@@ -1,6 +1,7 @@
 //go:build cgo && linux
 
 // The world: what softhip_configure begins and softhip_reset ends. One a process, since HIP's functions take no context.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -74,8 +75,10 @@ void world_begin(void) {
             const char *environment = getenv("SOFTHIP");
             text = environment == NULL ? "" : environment;
 #endif
-            if (settings_parse(&wanted, text) != 0)
+            if (settings_parse(&wanted, text) != 0) {
+                fprintf(stderr, "%s; from the environment variable SOFTHIP, so there is no GPU\n", softhip_error());
                 settings_parse(&wanted, "no_gpu=100");
+            }
             wanted_set = true;
         }
         memset(&world, 0, sizeof world);
@@ -99,7 +102,7 @@ void world_end(void) {
         atomic_store(&world.ending, true);
         for (int i = 0; i < world.engine_count; i++)
             rouse(world.engines[i]);
-        changed();
+        changed(NULL, 0);
         for (int i = 0; i < world.engine_count; i++)
             engine_end(world.engines[i]);
         for (int i = 0; i < world.engine_count; i++) {

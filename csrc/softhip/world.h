@@ -13,6 +13,7 @@
 #include "softhip.h"
 
 enum { MAX_DEVICES = 16, MAX_RINGS = 8, MAX_POOL = 32, MAX_ENGINES = 8192, MAX_FAULTS = 64, MAX_USES = 24 };
+#define ANYWHERE UINTPTR_MAX
 enum { INLINE_ARGS = 256, MAX_ARGS = 4096, QUEUE_LIMIT = 16384 };
 
 #define CALL_ID(name, since) CALL_##name,
@@ -98,6 +99,9 @@ struct engine {
     _Atomic uint64_t submitted, completed;
     _Atomic uint32_t bell, done;       // futexes: something for the worker; something completed
     _Atomic int asleep, watchers;
+    _Atomic uintptr_t looks_at;        // the address of the word that it waits for; 0, or ANYWHERE
+    _Atomic uint32_t poke;             // futex: that word may have changed
+    _Atomic int dozing;
     _Atomic uint64_t pauses, pause_at; // of a twin
     _Atomic uint32_t landings;         // that a late copy has seen
     jmp_buf leave;                     // out of a twin
@@ -201,7 +205,7 @@ struct world {
     uint64_t generation;
     struct device devices[MAX_DEVICES];
     struct engine *engines[MAX_ENGINES];
-    int engine_count;
+    _Atomic int engine_count;
     struct alloc **allocs; // by base
     int alloc_count, alloc_cap;
     struct { void *at; size_t bytes; uint64_t number; } freed[1024];
@@ -211,7 +215,7 @@ struct world {
     struct capture *captures[64];
     _Atomic int capturing, stale_count;
     pthread_mutex_t stale_lock;
-    _Atomic uint32_t changes; // futex: a queue has changed memory
+    _Atomic uint32_t changes; // counts what queues have changed in memory
     _Atomic int sleepers;
     _Atomic bool ending;
     struct { uintptr_t at; uint64_t value; unsigned width; } unseen[256]; // write_releases=0
@@ -266,11 +270,12 @@ const char *error_name(int code);
 struct pace {
     unsigned turns;
     unsigned sleep_ns;
+    _Atomic int *dozing; // set while it sleeps; may be NULL
 };
 void futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns);
 void futex_wake(_Atomic uint32_t *word);
 void pace(struct pace *p, _Atomic uint32_t *word, uint32_t seen);
-void changed(void);
+void changed(const char *at, size_t bytes);
 uint64_t now_ns(void);
 uint64_t thread_number(void);
 // memory.c
@@ -330,6 +335,7 @@ bool op_args(struct op *o, const void *args, size_t n);
 // module.c
 void modules_end(void);
 // fault.c
+int call_named(const char *name);
 int fault_call(enum call c);
 struct fault fault_op(const struct op *o, const struct engine *e);
 void faults_end(void);
