@@ -25,18 +25,21 @@ func (r *rank) subject() fabrictest.Subject {
 			_, b := d.bytes(uintptr(src), len(dst))
 			return copied(dst, b)
 		},
-		Synchronize: func(ctx context.Context) error {
-			reached := make(chan struct{})
-			d.line(uintptr(r.s)).put(func() { close(reached) })
-			select {
-			case <-reached:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		},
-		Hold: func() (func(), error) { return d.hold(uintptr(r.s)), nil },
+		Synchronize: r.synchronize,
+		Hold:        func() (func(), error) { return d.hold(uintptr(r.s)), nil },
 	})
+}
+
+// synchronize waits for the stream by the device's own means.
+func (r *rank) synchronize(ctx context.Context) error {
+	reached := make(chan struct{})
+	r.d.line(uintptr(r.s)).put(func() { close(reached) })
+	select {
+	case <-reached:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func copied(dst, src []byte) error {

@@ -48,13 +48,13 @@ func TestACallAllocatesNothing(t *testing.T) {
 
 func TestBadSettingsAreRefusedByName(t *testing.T) {
 	for want, change := range map[string]func(*stage.Config){
-		"PartBytes is 8; a multiple of 16 from 16 to 67108864 is needed":         func(c *stage.Config) { c.PartBytes = 8 },
-		"PartBytes is 40; a multiple of 16":                                      func(c *stage.Config) { c.PartBytes = 40 },
-		"PartBytes is 134217728; a multiple of 16":                               func(c *stage.Config) { c.PartBytes = 128 << 20 },
-		"PartBytes is -16; a multiple of 16":                                     func(c *stage.Config) { c.PartBytes = -16 },
-		"Gate is gate(7)":                                                        func(c *stage.Config) { c.Gate = 7 },
+		"PartBytes is 8; a multiple of 16 from 16 to 67108864 is needed":        func(c *stage.Config) { c.PartBytes = 8 },
+		"PartBytes is 40; a multiple of 16":                                     func(c *stage.Config) { c.PartBytes = 40 },
+		"PartBytes is 134217728; a multiple of 16":                              func(c *stage.Config) { c.PartBytes = 128 << 20 },
+		"PartBytes is -16; a multiple of 16":                                    func(c *stage.Config) { c.PartBytes = -16 },
+		"Gate is gate(7)":                                                       func(c *stage.Config) { c.Gate = 7 },
 		"the kernels gate needs a driver that launches kernels; gfx0000 double": func(c *stage.Config) { c.Gate = stage.Kernels },
-		"stage needs a Transport and a Driver":                                   func(c *stage.Config) { c.Driver = nil },
+		"stage needs a Transport and a Driver":                                  func(c *stage.Config) { c.Driver = nil },
 	} {
 		d := newDouble(t)
 		c := stage.Config{Transport: fabrictest.NewNetwork(1).Transport(0), Driver: d}

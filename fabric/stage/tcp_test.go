@@ -21,7 +21,7 @@ type wired struct {
 	transport *tcp.Transport
 }
 
-func overTCP(t *testing.T, world int, group string, spin time.Duration) []wired {
+func overTCP(t testing.TB, world int, group string, spin time.Duration) []wired {
 	t.Helper()
 	master := "file:" + filepath.Join(t.TempDir(), "master")
 	ends, errs := make([]wired, world), make([]error, world)
