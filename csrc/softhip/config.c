@@ -39,6 +39,7 @@ static const struct number numbers[] = {
     INT("stream_lock", stream_lock, 0, 1),
     INT("write_releases", write_releases, 0, 1),
     INT("relaxed_waits", relaxed_waits, 0, 1),
+    INT("dirty", dirty, 0, 1),
     INT("host_coherent", host_coherent, 0, 1),
     LONG("blit_bytes", blit_bytes, 0, 1L << 40),
     LONG("copy_latency_us", copy_latency_us, 0, 60000000),

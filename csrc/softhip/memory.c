@@ -185,6 +185,11 @@ static int allocate(void **out, size_t n, enum memory kind, unsigned flags, bool
         discard(a);
         return hipErrorOutOfMemory;
     }
+    if (world.set.dirty) {
+        memset(a->view, POISON, n);
+        memset(stale ? (char *)a->base : a->view, POISON, n);
+        memset(stale ? a->agreed : a->view, POISON, n);
+    }
     if (stale)
         stale_add(a);
     d->used += kind == MEMORY_DEVICE ? n : 0;

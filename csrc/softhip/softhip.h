@@ -35,6 +35,7 @@
 //   missing=a,b              names softhip_find does not find
 //   visible=1,0              ROCR_VISIBLE_DEVICES
 //   host_coherent=0|1        HIP_HOST_COHERENT
+//   dirty=0|1                new memory holds junk, as HIP's may
 SOFTHIP_API int softhip_configure(const char *settings);
 
 // softhip_reset ends the world whatever its state: parked operations are dropped, threads joined, memory unmapped. The

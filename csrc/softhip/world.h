@@ -24,7 +24,7 @@ enum values { VALUES_RUN, VALUES_REFUSE, VALUES_RECORD };
 
 struct settings {
     int devices, major, minor, patch, integrated, hw_queues, ignore_priority, sdma_rings;
-    int copy_blocks, stream_lock, stream_wait, write_releases, relaxed_waits, host_coherent, no_gpu;
+    int copy_blocks, stream_lock, stream_wait, write_releases, relaxed_waits, dirty, host_coherent, no_gpu;
     enum values capture_values;
     long blit_bytes, copy_latency_us, copy_mb_s, memory_mb;
     char arch[64], name[128], missing[1024];

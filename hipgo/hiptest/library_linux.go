@@ -77,7 +77,7 @@ func build(t testing.TB, cc, root string, major int) (string, error) {
 	}
 	name := fmt.Sprintf("libamdhip64.so.%d", major)
 	flags := []string{
-		"-std=c11", "-D_GNU_SOURCE", "-O2", "-g1", "-fPIC", "-shared", "-fvisibility=hidden", "-DSOFTHIP_SHARED",
+		"-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-DSOFTHIP_SHARED",
 		"-DSOFTHIP_MAJOR=" + strconv.Itoa(major), "-Wl,-soname," + name, "-Wl,-Bsymbolic-functions", "-pthread",
 	}
 	key, err := digest(cc, flags, script, all)

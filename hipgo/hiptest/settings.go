@@ -32,6 +32,7 @@ type Settings struct {
 	HostReleases    bool // only a host store releases a wait, never a stream's write
 	WaitsAcquire    bool // a wait acquires, as AMD's does not
 	HostCoherent    bool // HIP_HOST_COHERENT=1
+	Dirty           bool // new memory holds junk, as HIP's may
 	Capture         CaptureValues
 
 	CopyLatency   time.Duration // to the microsecond
@@ -91,6 +92,7 @@ func (s Settings) String() string {
 	yes(s.HostReleases, "write_releases=0")
 	yes(s.WaitsAcquire, "relaxed_waits=0")
 	yes(s.HostCoherent, "host_coherent=1")
+	yes(s.Dirty, "dirty=1")
 	yes(s.Capture == CaptureRefuses, "capture_values=refuse")
 	yes(s.Capture == CaptureRecords, "capture_values=record")
 	number("copy_latency_us", int(s.CopyLatency/time.Microsecond))

@@ -68,8 +68,13 @@ func Start(t testing.TB, s Settings) *World {
 // Runtime is a runtime like any other.
 func (w *World) Runtime() *hipgo.Runtime { return w.runtime }
 
-// Device is a device of this World. It panics where there is none of that number.
-func (w *World) Device(i int) *hipgo.Device { return w.devices[i] }
+// Device is a device of this World, nil where there is none of that number.
+func (w *World) Device(i int) *hipgo.Device {
+	if i < 0 || i >= len(w.devices) {
+		return nil
+	}
+	return w.devices[i]
+}
 
 // Close ends the device: what is parked is dropped, memory is unmapped, threads end. A second Close does nothing.
 func (w *World) Close() error {

@@ -54,6 +54,24 @@ static uint64_t bytes_after_wait(const char *settings, unsigned flags, size_t by
     return got;
 }
 
+// Without a wait before it, a blit acquires: it reads what the host has stored.
+static void blit_acquires(void) {
+    begin("");
+    uint64_t *data = stale_words(HOST_NON_COHERENT), back = 0;
+    uint64_t *d = device_bytes(64);
+    void *s = new_stream();
+    for (uint64_t i = 1; i <= 3; i++) {
+        data[0] = i;
+        OK(hipMemcpyAsync(d, data, 64, COPY_DEFAULT, s));
+        OK(hipStreamSynchronize(s));
+        OK(hipMemcpy(&back, d, 8, COPY_DEFAULT));
+        CHECK(back == i);
+    }
+    OK(hipStreamDestroy(s));
+    OK(hipFree(d));
+    OK(hipHostFree(data));
+}
+
 // A write releases what the stream did before it.
 static void write_releases(void) {
     begin("");
@@ -100,5 +118,6 @@ void test_coherence(void) {
     CHECK(bytes_after_wait("relaxed_waits=0", HOST_NON_COHERENT, 64) == 77);
     CHECK(bytes_after_wait("", HOST_COHERENT, 64) == 77);
     CHECK(bytes_after_wait("", HOST_NON_COHERENT, 20000) == 77); // SDMA has no cache
+    blit_acquires();
     write_releases();
 }

@@ -55,6 +55,20 @@ static void threshold(void) {
     CHECK(!hangs("sdma_rings=2", 16384, false));
 }
 
+// From device to device is no work for a ring, whatever the size.
+static void within_the_device(void) {
+    begin("");
+    void *s = new_stream();
+    char *a = device_bytes(1 << 20), *b = device_bytes(1 << 20);
+    softhip_op ops[4];
+    OK(hipMemcpyAsync(a, b, 1 << 20, COPY_DEVICE_TO_DEVICE, s));
+    OK(hipStreamSynchronize(s));
+    CHECK(softhip_trace(ops, 4) == 1 && ops[0].ring == 0 && ops[0].queue == softhip_queue(s));
+    OK(hipStreamDestroy(s));
+    OK(hipFree(a));
+    OK(hipFree(b));
+}
+
 static void errors(void) {
     begin("");
     void *s = new_stream();
@@ -97,6 +111,7 @@ static void modelled(void) {
 
 void test_copies(void) {
     threshold();
+    within_the_device();
     errors();
     modelled();
 }

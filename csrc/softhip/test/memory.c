@@ -1,3 +1,5 @@
+#include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -113,6 +115,15 @@ static void sizes(void) {
     OK(hipFree(p));
 }
 
+static void dirty(const char *settings, uint64_t want) {
+    begin(settings);
+    uint64_t *d = device_bytes(64), *w = host_words(64), back = 1;
+    OK(hipMemcpy(&back, d, 8, COPY_DEFAULT));
+    CHECK(back == want && w[7] == want);
+    OK(hipFree(d));
+    OK(hipHostFree(w));
+}
+
 static void misuse(void) {
     char text[4096];
     begin("integrated=1");
@@ -140,6 +151,36 @@ static void misuse(void) {
     CHECK(softhip_leaks(text, sizeof text) == 0 && text[0] == 0);
 }
 
+static void *free_it(void *p) {
+    OK(hipFree(p));
+    return NULL;
+}
+
+// A free waits for whatever the device has queued, parked streams too, and tells when that uses the memory.
+static void free_waits(void) {
+    char text[4096];
+    begin("");
+    void *s = new_stream();
+    uint64_t *w = host_words(64);
+    char *d = device_bytes(64), *idle = device_bytes(64);
+    OK(hipStreamWaitValue64(s, w, 1, WAIT_GTE, ~0ull));
+    OK(hipMemsetAsync(d, 1, 64, s));
+    pthread_t t[2];
+    OK(pthread_create(&t[0], NULL, free_it, idle));
+    OK(pthread_create(&t[1], NULL, free_it, d));
+    while (softhip_reports(text, sizeof text) == 0) {
+    }
+    CHECK(strstr(text, "(64 bytes) was freed while 1 queued operations use it") != NULL);
+    usleep(50000);
+    CHECK(pthread_tryjoin_np(t[0], NULL) == EBUSY);
+    CHECK(pthread_tryjoin_np(t[1], NULL) == EBUSY);
+    store(w, 1);
+    pthread_join(t[0], NULL);
+    pthread_join(t[1], NULL);
+    OK(hipStreamDestroy(s));
+    OK(hipHostFree(w));
+}
+
 static void export_fd(void) {
     begin("integrated=0");
     char *p = device_bytes(8192), byte = 9;
@@ -161,6 +202,9 @@ void test_memory(void) {
 #endif
     registry();
     sizes();
+    dirty("", 0);
+    dirty("dirty=1", 0xdbdbdbdbdbdbdbdbull);
     misuse();
     export_fd();
+    free_waits();
 }
