@@ -58,7 +58,7 @@ static int memory_type(unsigned cuda, unsigned managed) {
     case DEVICE: return (int)cuda;
     case ARRAY: return HIP_ARRAY;
     case UNIFIED: return HIP_UNIFIED;
-    default: return 0;
+    default: return 0;  // memory that CUDA does not know: Unregistered
   }
 }
 
@@ -72,9 +72,7 @@ hipError_t cuda_hipPointerGetAttributes(hipPointerAttribute_t *out, const void *
   void *answers[] = {&type, &device, &host, &managed, &ordinal};
   CUresult r = cuda_driver.cuPointerGetAttributes(sizeof asked / sizeof *asked, asked, answers, AT(p));
   if (r) return cuda_code(r);
-  int is = memory_type(type, managed);
-  if (!is) return INVALID_VALUE;  // CUDA answers nothing about what it does not know
-  *out = (hipPointerAttribute_t){.type = is, .device = ordinal, .devicePointer = (void *)(uintptr_t)device, .hostPointer = host, .isManaged = managed != 0};
+  *out = (hipPointerAttribute_t){.type = memory_type(type, managed), .device = ordinal, .devicePointer = (void *)(uintptr_t)device, .hostPointer = host, .isManaged = managed != 0};
   return 0;
 }
 

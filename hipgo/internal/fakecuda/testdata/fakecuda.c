@@ -2,7 +2,8 @@
 // namely contexts, cyclic comparison, and no answer about unknown pointers. Built by package fakecuda with csrc/softhip.
 //
 // FAKECUDA_LOG names a file that gets a line a call; FAKECUDA_FAIL=call=code makes a call fail; FAKECUDA_DEVICES is how many
-// there are; FAKECUDA_CURRENT=own, 1 or none is the context that an engine left on each thread. -DOLD_DRIVER leaves cuStreamWaitValue64_v2 out, as drivers
+// there are; FAKECUDA_CURRENT=own, 1 or none is the context that an engine left on each thread;
+// CUDA_DEVICE_MAX_CONNECTIONS is how many hardware queues there are. -DOLD_DRIVER leaves cuStreamWaitValue64_v2 out, as drivers
 // before CUDA 11.7 do, and has no device behind it.
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -78,7 +79,10 @@ EXPORT CUresult cuInit(unsigned flags) {
   if (flags) return INVALID_VALUE;
   if (devices() == 0) return NO_DEVICE;
   int (*configure)(const char *) = (int (*)(const char *))softhip_find(NULL, "softhip_configure");
-  if (!initialised && configure("devices=2 arch=sm_90 capture_values=record missing=hipExtStreamCreateWithCUMask")) return NO_DEVICE;
+  const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  char settings[128];
+  snprintf(settings, sizeof settings, "devices=2 arch=sm_90 capture_values=record hw_queues=%d missing=hipExtStreamCreateWithCUMask", queues ? atoi(queues) : 4);
+  if (!initialised && configure(settings)) return NO_DEVICE;
   initialised = 1;
   return 0;
 }
