@@ -69,5 +69,5 @@ const (
 	reportPriority    = "https://github.com/ROCm/rocm-systems/pull/8485"
 	reportCreate      = "https://github.com/ROCm/rocm-systems/pull/2652"
 	reportCyclic      = "https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html"
-	reportCopies      = "https://github.com/hipfabric/hipfabric/blob/main/docs/doctor.md"
+	reportCopies      = "https://github.com/hipfabric/hipfabric/blob/main/docs/doctor.md#conform"
 )
