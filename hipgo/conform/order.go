@@ -2,6 +2,7 @@ package conform
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/hipfabric/hipfabric/hipgo"
@@ -10,7 +11,7 @@ import (
 func selfTest(p *probe) (string, error) {
 	err := p.d.SelfTest(p.ctx)
 	if can, attribute := p.d.Attribute(hipgo.AttributeStreamWaitValue); err != nil && attribute == nil && can != 0 {
-		return "", fmt.Errorf("the device says that it can, and: %v", err) // a failure, and no lack
+		return "", errors.New("the device says that it can, and: " + err.Error()) // a failure, and no lack
 	}
 	if err != nil {
 		return "", err

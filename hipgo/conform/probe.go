@@ -69,7 +69,7 @@ func (p *probe) run(ctx context.Context, f func(*probe) (string, error)) (seen s
 	}
 	seen, err = f(p)
 	if left := p.close(); left != nil {
-		err = fmt.Errorf("%s; and then: %v", oneLine(seen, err), left) // a failure, whatever the check itself made of it
+		err = errors.New(oneLine(seen, err) + "; and then: " + left.Error()) // a failure, whatever the check itself made of it
 	}
 	return seen, err
 }

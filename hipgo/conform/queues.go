@@ -120,8 +120,10 @@ func createWhileParked(p *probe) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case lateErr != nil || !late:
-		return "", fmt.Errorf("making streams, an event and memory while another stream was parked never came back (%v)", lateErr)
+	case lateErr != nil:
+		return "", lateErr
+	case !late:
+		return "", errors.New("making streams, an event and memory while another stream was parked never came back")
 	}
 	return "", errors.Join(known(reportCreate, "making streams, an event and memory waited %v for a parked stream, until a host store released it", p.o.Bound), <-made)
 }

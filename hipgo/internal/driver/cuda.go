@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ErrSecondCUDA: a process has one driver.
+// ErrSecondCUDA is that of a driver beside the one that the process uses.
 var ErrSecondCUDA = errors.New("a second CUDA driver in one process")
 
 // cudaNames are where the driver is looked for; the last is where Windows puts it in its Linux.
