@@ -29,6 +29,9 @@ type Call struct {
 	// receives nothing: that half has no bytes left.
 	FromWhole int
 	Part      uint32 // of Whole, from 0
+	// WholeHash is of a cut AllGatherV or AllGatherRows the Hash that the whole call has, which parts of two layouts may not
+	// tell apart; 0: the part's own.
+	WholeHash uint64
 	Numbered         // what the Collective adds
 }
 
@@ -66,8 +69,8 @@ func (c *Call) follows(last *Call) bool {
 	return c.Op == last.Op && c.Part == last.Part+1 && c.Whole == last.Whole && c.FromWhole == last.FromWhole
 }
 
-// hashLengths is FNV-1a over the lengths, so that ranks can compare vectors by eight bytes.
-func hashLengths(lengths []int) uint64 {
+// HashLengths is what a Hash is of lengths: FNV-1a, so that ranks can compare vectors by eight bytes.
+func HashLengths(lengths []int) uint64 {
 	h := uint64(14695981039346656037)
 	for _, n := range lengths {
 		for v, i := uint64(n), 0; i < 8; i++ {

@@ -147,7 +147,7 @@ func checkGatherV(c *Call, in, out region, rank, world int) error {
 	if err := length("in", in.n, "lengths[rank]", c.Lengths[rank]); err != nil {
 		return err
 	}
-	c.Hash = hashLengths(c.Lengths)
+	c.Hash = HashLengths(c.Lengths)
 	return apart(c, in, out, own, "in may be this rank's own block of out")
 }
 
@@ -211,6 +211,9 @@ func checkPart(c *Call) error {
 		return Invalidf("a part has %d bytes; all of the call has %d", c.Bytes, c.Whole)
 	}
 	c.Bytes, c.FromBytes = c.Whole, from
+	if c.WholeHash != 0 && (c.Op == AllGatherV || c.Op == AllGatherRows) {
+		c.Hash = c.WholeHash
+	}
 	c.Hash ^= uint64(c.Part) << HashPartShift
 	return nil
 }

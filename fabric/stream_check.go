@@ -18,7 +18,7 @@ func checkDevice(c *Call, rank, world int) error {
 	switch {
 	case len(c.In) > 0 || len(c.Out) > 0:
 		return Invalidf("In and Out are of host memory; the buffers of a queued call are in Device")
-	case c.Whole != 0 || c.FromWhole != 0 || c.Part != 0:
+	case c.Whole != 0 || c.FromWhole != 0 || c.Part != 0 || c.WholeHash != 0:
 		return Invalidf("part %d of %d bytes; a queued call is whole, and its path cuts it", c.Part, c.Whole)
 	case d.Lengths != 0 && (c.Op != AllGatherV || len(c.Lengths) > 0):
 		return Invalidf("Device.Lengths is %#x; it is an all-gather-v's only, instead of Lengths", uintptr(d.Lengths))

@@ -27,6 +27,7 @@ type double struct {
 	before  func(method string, nth int)       // called outside mu
 	calls   map[string]int
 	lose    func(nth int) bool // copies that never end
+	slow    time.Duration      // of every copy
 }
 
 type block struct {
@@ -203,6 +204,9 @@ func (d *double) Copy(stream, dst, src uintptr, n int) error {
 		if to == nil || from == nil {
 			d.t.Errorf("a copy of %d bytes from %#x to %#x, which is freed or never was", n, src, dst)
 			return
+		}
+		if d.slow > 0 {
+			<-time.After(d.slow)
 		}
 		if lost {
 			select {

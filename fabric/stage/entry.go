@@ -55,7 +55,7 @@ func (e *entry) learn(t *Transport, raw []byte) error {
 		}
 		lengths[r] = n
 	}
-	e.call.Lengths = lengths
+	e.call.Lengths, e.call.Hash = lengths, fabric.HashLengths(lengths)
 	e.shape.Lengths, e.shape.In = lengths, lengths[t.rank]
 	e.shape.Fill()
 	e.vector, e.rounds = true, e.shape.Parts()
@@ -84,7 +84,7 @@ func (e *entry) part(t *Transport, j *job, k int) fabric.Call {
 	if e.rounds == 1 && e.call.Op != fabric.AllGatherV {
 		return c
 	}
-	c.Part, c.Whole = uint32(k), e.whole
+	c.Part, c.Whole, c.WholeHash = uint32(k), e.whole, e.call.Hash
 	if e.call.Op == fabric.SendRecv {
 		c.Whole, c.FromWhole = e.call.Device.InBytes, e.call.Device.OutBytes
 		if k > 0 && p.In == 0 {

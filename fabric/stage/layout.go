@@ -20,7 +20,7 @@ const (
 
 // A failure in one word, of done and of failed: this bit, the reason, the sequence.
 const (
-	failedBit      = 1 << 63
+	failedBit      = 1 << 62
 	reasonShift    = 56
 	reasonCall     = 1
 	reasonReleased = 4
