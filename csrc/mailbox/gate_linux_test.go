@@ -20,7 +20,7 @@ const (
 	ring   = 256
 	window = 1 << 16
 	memory = 1 << 18
-	failed = 1 << 63
+	failed = 1 << 62
 )
 
 // args is struct hf_args.

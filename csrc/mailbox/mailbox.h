@@ -16,7 +16,7 @@ enum {
 };
 
 /* A failure in one word: HF_FAILED | reason << HF_REASON_SHIFT | sequence. In done, in poison and in failed. */
-#define HF_FAILED (1ull << 63)
+#define HF_FAILED (1ull << 62)
 #define HF_SEQUENCE ((1ull << HF_REASON_SHIFT) - 1)
 
 enum {
