@@ -137,6 +137,12 @@ static void rules(void) {
     OK(hipStreamBeginCapture(s, CAPTURE_THREAD_LOCAL));
     CHECK(elsewhere(allocate) == 0);
     void *p = NULL;
+    int mode = CAPTURE_RELAXED;
+    OK(hipThreadExchangeStreamCaptureMode(&mode));
+    OK(hipMalloc(&p, 8)); // a relaxed thread may even while it captures itself
+    OK(hipFree(p));
+    OK(hipThreadExchangeStreamCaptureMode(&mode));
+    CHECK(mode == CAPTURE_RELAXED);
     GIVES(900, hipMalloc(&p, 8));
     GIVES(901, hipStreamEndCapture(s, &g));
     OK(hipStreamBeginCapture(s, CAPTURE_RELAXED));

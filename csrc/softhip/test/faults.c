@@ -65,6 +65,7 @@ static void copies(void) {
     memset(h, 5, 64);
     OK(hipMemset(d, 0, 64));
     OK(softhip_fault("copy=drop"));
+    OK(hipStreamWriteValue64(s, w, 1, 0)); // no copy, so not the one
     OK(hipMemcpyAsync(d, h, 64, COPY_DEFAULT, s));
     OK(hipMemcpyAsync(h, d, 64, COPY_DEFAULT, s));
     OK(hipStreamSynchronize(s));

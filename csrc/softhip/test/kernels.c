@@ -35,6 +35,7 @@ static void images(void) {
     const void *elf = image_elf(0x4a, "map");
     OK(hipModuleLoadData(&m, elf));
     OK(hipModuleGetFunction(&f, m, "map"));
+    OK(softhip_kernel("other", twin, sizeof(struct args)));
     GIVES(500, hipModuleGetFunction(&f, m, "other")); // not in the image
     OK(hipModuleUnload(m));
     GIVES(400, hipModuleUnload(m));
