@@ -48,7 +48,7 @@ func demoDevice(ctx context.Context, g *hipfabric.Group, picked *gpu.Picked, out
 	_, _ = fmt.Fprintln(out)
 	report := &measure.Report{Table: out}
 	plan := demoPlan()
-	plan.Sizes, plan.Iters = []int{16, 32 << 10, 1 << 20}, 100
+	plan.Sizes, plan.Iters = []int{16, 32 << 10, 1 << 20}, 50
 	for _, half := range []measure.Subject{first.subject(g), kernels.subject(second)} {
 		if err := errors.Join(measure.Run(half, plan, report.Add), report.Flush()); err != nil {
 			return "", err
