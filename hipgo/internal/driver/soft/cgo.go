@@ -83,7 +83,7 @@ func Queue(stream uintptr) int { return int(C.soft_queue(C.uintptr_t(stream))) }
 // Ring is the number of a device's SDMA ring, -1 without one.
 func Ring(device, index int) int { return int(C.softhip_ring(C.int(device), C.int(index))) }
 
-// Parked, Leaks and Reports are the device's reports as text.
+// Parked describes each queue that has work.
 func Parked() string {
 	return grow(func(b *C.char, n C.size_t) C.int { return C.softhip_parked(b, n) })
 }
