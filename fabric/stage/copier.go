@@ -1,6 +1,11 @@
 package stage
 
-import "github.com/hipfabric/hipfabric/fabric/internal/plan"
+import (
+	"fmt"
+
+	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/plan"
+)
 
 // copier is one of a proxy's two copy streams. One job has it at a time: until its copies have landed, or are known to.
 type copier struct {
@@ -58,4 +63,55 @@ func (c *copier) settle(p *Proxy) bool {
 	}
 	done, err := c.landed(p)
 	return done && err == nil
+}
+
+// copied starts a job's copies once the copy stream is free, and says whether they have landed.
+func (t *Transport) copied(c *copier, j *job, start func(*Transport, *job) (none bool, err error)) bool {
+	if !j.copying {
+		if c.job != nil {
+			t.late(c, j)
+			return false
+		}
+		none, err := start(t, j)
+		if none {
+			return true
+		}
+		j.copying = true
+		if err != nil {
+			t.copyFailed(j, "queueing a copy", err)
+			return false
+		}
+	}
+	done, err := c.landed(t.proxy)
+	if err != nil {
+		t.copyFailed(j, "asking after a copy, which may still land,", err)
+		return false
+	}
+	if !done {
+		t.late(c, j)
+		return false
+	}
+	j.copying = false
+	return true
+}
+
+// late ends the group when a copy has taken as long as a peer may; a little less, so that the rank whose device hangs is
+// the one that says so.
+func (t *Transport) late(c *copier, j *job) {
+	if limit := t.c.Timeout - t.c.Timeout/8; limit >= 0 && t.proxy.now.Sub(j.since) >= limit {
+		text := fmt.Sprintf("rank %d: a copy of %v part %d on %v has not landed within %v, and still may", t.rank, j.e.call.Op, j.part, t.d, t.c.Timeout)
+		if !c.private {
+			text += "; its stream shares a hardware queue with others, where the library has no streams with one of their own: a stream that " +
+				"waits on it holds up all, so use no more streams than queues (GPU_MAX_HW_QUEUES)"
+		}
+		t.fail(t.deviceCause(text, nil))
+	}
+}
+
+func (t *Transport) copyFailed(j *job, what string, err error) {
+	t.fail(t.deviceCause(fmt.Sprintf("rank %d: %s of %v part %d on %v: %v", t.rank, what, j.e.call.Op, j.part, t.d, err), err))
+}
+
+func (t *Transport) deviceCause(text string, err error) *fabric.Cause {
+	return &fabric.Cause{Kind: fabric.ErrDevice, Peer: t.rank, From: t.rank, Text: text, Err: err}
 }

@@ -58,8 +58,10 @@ func (t *Transport) ended() error {
 	return t.cause.Load()
 }
 
-// release lets every stream through that waits, or will; false when that was done before.
+// release lets every stream through that waits, or will; false when that was done before. The wire ends first, in case the
+// one who failed has not come so far yet.
 func (t *Transport) release() bool {
+	t.wire.Abort(t.failed.Load())
 	t.releasing.Lock()
 	defer t.releasing.Unlock()
 	if t.released.Load() {
@@ -76,8 +78,9 @@ func (t *Transport) end() bool {
 		return false
 	}
 	if !t.released.Load() {
+		t.wire.Abort(t.failed.Load()) // fail may not have come so far
 		if t.wired < t.begun && t.job(t.wired).phase == wiring {
-			_, _ = t.flight.Poll() // the wire was aborted: this ends the call on it
+			_, _ = t.flight.Poll() // this ends the call on it
 		}
 		t.release()
 		return true

@@ -130,6 +130,6 @@ func (t *Transport) patience(room func() bool) error {
 					"reached or which waits for other ranks", t.rank, ringSlots, limit, at+1)})
 			return t.ended()
 		}
-		timer.Reset(restMin)
+		timer.Reset(restAfter(time.Since(since)))
 	}
 }

@@ -86,7 +86,7 @@ func (t *Transport) await(ctx context.Context) (bool, error) {
 			}
 			continue
 		}
-		rest := min(max(idle/restPart, restMin), restMax)
+		rest := restAfter(idle)
 		if timer == nil {
 			timer = time.NewTimer(rest)
 			defer timer.Stop()
