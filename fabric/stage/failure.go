@@ -61,12 +61,12 @@ func (t *Transport) ended() error {
 // release lets every stream through that waits, or will; false when that was done before. The wire ends first, in case the
 // one who failed has not come so far yet.
 func (t *Transport) release() bool {
-	t.wire.Abort(t.failed.Load())
 	t.releasing.Lock()
 	defer t.releasing.Unlock()
 	if t.released.Load() {
 		return false
 	}
+	t.wire.Abort(t.failed.Load())
 	t.words.releaseAll(max(t.reason.Load(), reasonCall))
 	t.released.Store(true)
 	return true

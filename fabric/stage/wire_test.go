@@ -98,6 +98,9 @@ func TestTheWireEndsBeforeStreamsAreLetGo(t *testing.T) {
 			go func() { defer close(gone); r.path.Abort(errors.New("enough")) }()
 			assert.True(t, r.passes(10*time.Second))
 			assert.True(t, w.ended.Load(), "the stream runs on and the wire may still write its buffers")
+			if !held {
+				assert.False(t, r.path.Progress().Running, "the call on the wire has ended with it")
+			}
 			close(first)
 			close(stuck)
 			<-gone
