@@ -103,7 +103,7 @@ type OpError struct {
 	Seq   uint64 // 0 when the call was never numbered
 	Part  uint32
 	Err   error // the group's cause, or what is wrong with the call: a sentinel, wrapped with what is known
-	Local error // what this rank itself saw, when it differs
+	Local error // what this rank itself saw, when it differs; its own ErrDevice is this error's kind and scope as well
 }
 
 func (e *OpError) Error() string {
@@ -140,6 +140,15 @@ func (e *OpError) Error() string {
 
 func (e *OpError) Unwrap() error { return e.Err }
 
+// Is makes the error ErrDevice where this rank's device failed beside another cause.
+func (e *OpError) Is(target error) bool { return target == ErrDevice && e.ownDevice() }
+
+// ownDevice says whether this rank's own device is what it saw; another's writes none of its buffers.
+func (e *OpError) ownDevice() bool {
+	var saw *Cause
+	return errors.As(e.Local, &saw) && saw.Peer == e.Rank && errors.Is(saw.Kind, ErrDevice)
+}
+
 // Timeout says whether the cause is ErrTimeout, as net.Error does.
 func (e *OpError) Timeout() bool { return errors.Is(e.kind(), ErrTimeout) }
 
@@ -154,13 +163,13 @@ func (e *OpError) kind() error {
 
 // Scope says what is broken after this error.
 func (e *OpError) Scope() Scope {
+	if e.ownDevice() || errors.Is(e.kind(), ErrDevice) {
+		return ScopeDevice
+	}
 	for _, call := range []error{ErrInvalid, ErrUnsupported, ErrClosed} {
 		if errors.Is(e.kind(), call) {
 			return ScopeCall
 		}
-	}
-	if errors.Is(e.kind(), ErrDevice) {
-		return ScopeDevice
 	}
 	return ScopeGroup
 }

@@ -23,6 +23,7 @@ type fate struct {
 	closed  atomic.Bool
 	causeMu sync.Mutex
 	cause   atomic.Pointer[Cause]
+	device  atomic.Pointer[Cause] // this rank's, which failed beside another cause: every later error tells it too
 	refused atomic.Uint64
 }
 
@@ -81,6 +82,9 @@ func (f *fate) fail(op string, seq uint64, err error) error {
 		}
 		cause = f.settle(cause)
 	}
+	if errors.Is(local.Kind, ErrDevice) && local.Peer == f.rank {
+		f.device.CompareAndSwap(nil, local)
+	}
 	if errors.Is(local.Kind, cause.Kind) && local.Peer == cause.Peer && local.Text == cause.Text {
 		local = nil
 	}
@@ -90,6 +94,9 @@ func (f *fate) fail(op string, seq uint64, err error) error {
 func (f *fate) opError(op string, seq uint64, cause, local *Cause) error {
 	e := &OpError{Op: op, Path: f.path.Kind(), Group: f.group, Rank: f.rank, Peer: cause.Peer, From: cause.From, Seq: seq,
 		Part: cause.Part, Err: cause}
+	if local == nil && !errors.Is(cause.Kind, ErrDevice) {
+		local = f.device.Load()
+	}
 	if local != nil {
 		e.Local = local
 	}

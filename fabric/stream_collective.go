@@ -13,8 +13,8 @@ import (
 // Options.Timeout without progress. Its device buffers belong to it until the stream has passed it; slices of lengths are
 // copied. What a call's error says is found by Wait, and by every later call: after a failure no stream stays parked, and
 // the outputs of all calls not yet waited for are undefined. Every error is an *OpError: ErrInvalid, ErrUnsupported,
-// ErrCapture and ErrClosed mean that nothing was queued, every other that the group has ended. After ErrDevice the
-// buffers may still be written until the device has synchronised. One goroutine queues at a time: a second one gets
+// ErrCapture and ErrClosed mean that nothing was queued, every other that the group has ended. After ErrDevice,
+// which an error can be beside the group's cause, the buffers may still be written until the device has synchronised. One goroutine queues at a time: a second one gets
 // ErrInvalid at once. Wait, Abort, Check, Records, Progress and Stats are for any goroutine.
 type StreamCollective struct {
 	fate

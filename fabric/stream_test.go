@@ -3,7 +3,9 @@ package fabric_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/hipfabric/hipfabric/fabric"
@@ -116,6 +118,31 @@ func TestAQueuedCallsFailureIsTheGroupsCause(t *testing.T) {
 	}
 	assert.Equal(t, 1, f.queued, "nothing is queued after a failure")
 	assert.Len(t, arbiter.reports, 1)
+}
+
+// A device that does not behave after the group has failed of something else: its memory is what the engine must mind.
+func TestADeviceOfThisRankIsNamedBesideAnotherCause(t *testing.T) {
+	for peer, own := range map[int]bool{1: true, 2: false} {
+		verdict := &fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: 2, From: 0, Text: "rank 2 was killed"}
+		arbiter := &arbiter{verdict: verdict}
+		f := newFakeStream(1, 3)
+		c := fabric.NewStream(f, fabric.Options{Arbiter: arbiter})
+		lost := fmt.Errorf("hipEventQuery: 719")
+		f.sync = func(context.Context, fabric.Stream) error {
+			return &fabric.Cause{Kind: fabric.ErrDevice, Peer: peer, From: peer, Text: "a copy may still land", Err: lost}
+		}
+		waited := c.Wait(t.Context(), onStream)
+		assert.ErrorContains(t, waited, "a copy may still land")
+		for _, err := range []error{waited, c.Check(), c.Barrier(onStream)} {
+			op := walked(t, err)
+			assert.Same(t, verdict, op.Err)
+			assert.ErrorIs(t, err, fabric.ErrPeerFailed)
+			assert.NotErrorIs(t, err, lost)
+			assert.Equal(t, own, errors.Is(err, fabric.ErrDevice))
+			assert.Equal(t, own, op.Scope() == fabric.ScopeDevice)
+			assert.Equal(t, own, strings.Contains(err.Error(), "may still be written until the device has synchronised"))
+		}
+	}
 }
 
 func TestACauseSettledElsewhereReachesAWaitThatWentWell(t *testing.T) {
