@@ -58,7 +58,7 @@ func (b *bench) partner() int {
 func newBench(on Subject, s spec) (*bench, error) {
 	b := &bench{spec: s, c: on.Host, kind: on.Kind, about: on.About, host: on.Host, device: on.Device, rank: on.Host.Rank(), world: on.Host.World(), steps: 1}
 	if b.device != nil {
-		b.c = b.device
+		b.c = queued{b.device}
 	}
 	b.bytes -= b.bytes % unit(s.op, b.world, s.dtype)
 	if s.op == fabric.Barrier {

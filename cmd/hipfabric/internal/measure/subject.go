@@ -19,7 +19,7 @@ func (s Subject) Peers() []fabric.PeerStats {
 	return s.Host.Stats().Transport.Peers
 }
 
-// calls are the operations, on host slices: those of a fabric.Collective. A Device queues them on what it keeps for the slices.
+// calls are the operations, on host slices: those of a fabric.Collective; a Device has queued.
 type calls interface {
 	AllReduce(out, in []byte, dt fabric.DType, op fabric.ReduceOp) error
 	ReduceScatter(out, in []byte, dt fabric.DType, op fabric.ReduceOp) error
