@@ -1,6 +1,8 @@
 package stage
 
 import (
+	"errors"
+
 	"github.com/hipfabric/hipfabric/fabric"
 )
 
@@ -31,10 +33,10 @@ func (t *Transport) fail(local *fabric.Cause) *fabric.Cause {
 	return local
 }
 
-// settle hears the group's cause.
+// settle hears the group's cause. That this rank has closed is none, be it by Close or by the Abort before it.
 func (t *Transport) settle(local *fabric.Cause) {
 	cause := local
-	if t.c.Arbiter != nil && !t.closing.Load() {
+	if t.c.Arbiter != nil && !t.closing.Load() && !errors.Is(local.Kind, fabric.ErrClosed) {
 		cause = fabric.CauseOf(t.c.Arbiter.Report(local))
 	}
 	t.cause.Store(cause)
