@@ -42,6 +42,9 @@ const (
 	threads                = 256
 	mostBlocks             = 16
 	blockBytes             = 16 << 10
+	// lastResort is a kernel's own limit, in Timeouts. The proxy and the watch see what does not move, and end it; only where
+	// neither runs any more does a kernel come so far, whatever calls of a full ring are before its own.
+	lastResort = 4 * ringSlots
 	// heldBack is how many sequences later one's collect has run for sure.
 	heldBack = 2
 )
@@ -57,7 +60,7 @@ func newKernelsGate(t *Transport) (gate, error) {
 	g := &kernelsGate{t: t, l: l, plans: map[uintptr]*planned{},
 		args: make([]byte, argBytes), pieces: make([]plan.Piece, 0, t.world)}
 	if limit := t.c.Timeout; limit >= 0 {
-		g.waitLimit = uint64(min(limit, math.MaxInt64/2) + limit/4) // the host's own limit comes first
+		g.waitLimit = uint64(min(limit, math.MaxInt64/lastResort)) * lastResort
 	}
 	if err := g.open(); err != nil {
 		return nil, errors.Join(err, g.free())
@@ -176,7 +179,7 @@ func (g *kernelsGate) next(j *job) bool {
 	return true
 }
 
-// gaveUp is for a kernel that has waited for as long as it may.
+// gaveUp is for a kernel that came to its own limit: nobody in this process saw to it for so long.
 func (g *kernelsGate) gaveUp(word uint64) {
 	t := g.t
 	t.fail(&fabric.Cause{Kind: fabric.ErrTimeout, Peer: t.rank, From: t.rank, Text: fmt.Sprintf("rank %d: the kernel at sequence %d of %v gave up, reason %d",
