@@ -40,7 +40,10 @@ func (t *Transport) step() bool {
 	}
 	moved := t.lift()
 	moved = t.move() || moved
-	return t.fetch() || moved
+	if moved = t.fetch() || moved; moved {
+		t.moved.Add(1)
+	}
+	return moved
 }
 
 func (t *Transport) job(n uint64) *job { return &t.jobs[n%sets] }

@@ -81,6 +81,7 @@ type Transport struct {
 	asked                 []byte       // AllToAllV: this rank's number, and all ranks'
 	overdue               int          // ticks of the watch since the failure
 	queued, finished      atomic.Uint64
+	moved                 atomic.Uint64 // steps that made progress
 	closing               atomic.Bool
 	inside                atomic.Int32                 // calls of Queue, Sync, Alloc and plans in progress
 	failed, cause, broken atomic.Pointer[fabric.Cause] // what this rank saw first; the group's; what the device did besides

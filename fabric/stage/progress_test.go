@@ -57,6 +57,21 @@ func TestAFullQueueIsPatientWhileACallMoves(t *testing.T) {
 	}
 }
 
+// Copies are moves as well, while nothing is on the wire.
+func TestAFullQueueIsPatientWhileCopiesLand(t *testing.T) {
+	ranks := openRanks(t, 1, func(_ int, c *stage.Config, d *double) {
+		c.PartBytes, c.Timeout, d.slow = 64, 600*time.Millisecond, 300*time.Millisecond
+	})
+	r := ranks[0]
+	in, _ := r.memory(make([]byte, 192))
+	out, _ := r.memory(make([]byte, 192))
+	require.NoError(t, r.AllGather(r.s, out, in, 192))
+	for i := range 300 {
+		require.NoError(t, r.Barrier(r.s), "call %d", i+2)
+	}
+	r.wait(t)
+}
+
 // A full queue in which nothing moves ends the group by the deadline, saying which call no stream has reached.
 func TestAFullQueueThatNoStreamReachesTimesOut(t *testing.T) {
 	ranks := openRanks(t, 1, func(_ int, c *stage.Config, _ *double) { c.Timeout = 200 * time.Millisecond })

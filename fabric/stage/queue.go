@@ -102,7 +102,7 @@ type captureError struct{ text string }
 func (e *captureError) Error() string { return fabric.ErrCapture.Error() + ": " + e.text }
 func (e *captureError) Unwrap() error { return fabric.ErrCapture }
 
-// patience waits until there is room, while calls go on to end.
+// patience waits until there is room, while calls go on to move: eager ones, or a graph's.
 func (t *Transport) patience(room func() bool) error {
 	if room() {
 		return nil
@@ -110,7 +110,7 @@ func (t *Transport) patience(room func() bool) error {
 	t.proxy.called()
 	timer := time.NewTimer(restMin)
 	defer timer.Stop()
-	last, since := t.finished.Load(), time.Now()
+	last, since := t.moved.Load(), time.Now()
 	for {
 		<-timer.C
 		if t.failed.Load() != nil {
@@ -119,15 +119,14 @@ func (t *Transport) patience(room func() bool) error {
 		if room() {
 			return nil
 		}
-		at := t.finished.Load()
-		if at != last {
+		// What is on the wire is for the wire to judge, and to name whom it waits for.
+		if at := t.moved.Load(); at != last || t.inner.Progress().Running {
 			last, since = at, time.Now()
 		}
-		// What holds up a call on the wire is for the wire to name: its limit comes first.
 		if limit := t.c.Timeout + t.c.Timeout/8; limit >= 0 && time.Since(since) >= limit {
 			t.fail(&fabric.Cause{Kind: fabric.ErrTimeout, Peer: t.rank, From: t.rank,
-				Text: fmt.Sprintf("rank %d: as many calls are queued as can be, %d, and none has ended for %v: number %d is next, which its stream has not "+
-					"reached or which waits for other ranks", t.rank, ringSlots, limit, at+1)})
+				Text: fmt.Sprintf("rank %d: as many calls are queued as can be, %d, and none has moved for %v: no stream has reached number %d, which is next",
+					t.rank, ringSlots, limit, t.finished.Load()+1)})
 			return t.ended()
 		}
 		timer.Reset(restAfter(time.Since(since)))
