@@ -83,7 +83,7 @@ static enum standing standing(struct engine *e) {
 // turned says that a twin that waits has looked again, twice: once may have been under way.
 static bool turned(struct engine *e, uint64_t until) {
     uint64_t pauses = atomic_load(&e->pauses);
-    while (standing(e) != MOVES && atomic_load(&e->pauses) < pauses + 2) {
+    while (standing(e) == TURNS && atomic_load(&e->pauses) < pauses + 2) {
         if (now_ns() >= until)
             return false;
         sched_yield();

@@ -196,8 +196,7 @@ SOFTHIP_API void softhip_pause(void) {
     atomic_fetch_add_explicit(&e->pauses, 1, memory_order_relaxed);
     atomic_store(&e->looks_at, ANYWHERE);
     uint32_t seen = atomic_load(&e->poke);
-    pace(&resting, &e->poke, seen);
-    atomic_store_explicit(&e->state, RUNNING, memory_order_relaxed);
+    pace(&resting, &e->poke, seen); // it counts as waiting until it ends: whether it still does, its next pause tells
     atomic_store_explicit(&e->pause_at, now_ns(), memory_order_relaxed);
 }
 
