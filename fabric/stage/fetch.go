@@ -55,7 +55,7 @@ func (t *Transport) startVector(j *job) (none bool, err error) {
 func (t *Transport) startFetch(j *job) (none bool, err error) {
 	e := j.e
 	if e.out != nil {
-		whole := e.shape.Part(j.part, t.lengths).Out
+		whole := e.shape.Part(j.part, t.ahead).Out
 		if t.pieces = e.shape.Up(t.pieces[:0], j.part); len(t.pieces) == 1 && t.pieces[0].Bytes == whole {
 			j.outPlace = e.out[t.pieces[0].Buffer:][:t.pieces[0].Bytes:t.pieces[0].Bytes]
 		}

@@ -76,8 +76,9 @@ type Transport struct {
 	jobs                  [sets]job
 	begun, wired, lifted  uint64 // jobs so far: taken from the gate, through the wire, ended
 	flight                fabric.Started
-	lengths               []int        // room for a part's
-	pieces                []plan.Piece // likewise
+	lengths               []int        // of the part on the wire
+	ahead                 []int        // of one that is fetched meanwhile
+	pieces                []plan.Piece // room for a part's
 	asked                 []byte       // AllToAllV: this rank's number, and all ranks'
 	overdue               int          // ticks of the watch since the failure
 	queued, finished      atomic.Uint64
@@ -108,7 +109,7 @@ func Open(c Config) (*Transport, error) {
 	}
 	world := c.Transport.World()
 	t := &Transport{c: c, d: c.Driver, rank: c.Transport.Rank(), world: world, partBytes: c.PartBytes, wire: c.Transport, proxy: c.Proxy,
-		lengths: make([]int, 2*world), pieces: make([]plan.Piece, 0, world), asked: make([]byte, 16*world),
+		lengths: make([]int, 2*world), ahead: make([]int, 2*world), pieces: make([]plan.Piece, 0, world), asked: make([]byte, 16*world),
 		settled: make(chan struct{}), drained: make(chan struct{})}
 	t.sync.free = make(chan struct{}, 1)
 	t.inner = fabric.New(c.Transport, fabric.Options{Group: c.Group, Timeout: c.Timeout, Arbiter: inward{t}})
