@@ -123,7 +123,7 @@ func (g *kernelsGate) queue(stream uintptr, c *fabric.Call) error {
 		return err
 	}
 	e.set(t, c)
-	t.used.note(stream, t.queued.Load()+1)
+	t.used.begin(stream)
 	var before *descriptor
 	for k, parts := 0, e.windows(); k < parts; k++ {
 		d, ok := g.eager.get()
@@ -148,6 +148,7 @@ func (g *kernelsGate) queue(stream uintptr, c *fabric.Call) error {
 		t.proxy.called()
 		before = d
 	}
+	t.used.laidOut()
 	return nil
 }
 

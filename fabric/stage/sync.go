@@ -3,7 +3,9 @@ package stage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
@@ -45,7 +47,7 @@ func (t *Transport) Sync(ctx context.Context, s fabric.Stream) error {
 		}
 		return err
 	}
-	upTo := t.queued.Load()
+	upTo := t.used.laid.Load()
 	if err := t.d.Record(stream, t.sync.event); err != nil {
 		if refused(err) {
 			return fabric.Invalidf("stream %#x is none of %v: %v", stream, t.d, err)
@@ -119,42 +121,44 @@ func (t *Transport) lost(ctx context.Context) error {
 	return t.ended()
 }
 
-// streams remembers on which streams calls were queued, until they are known to have passed them.
+// streams remembers on which streams calls were queued, until they are known to have passed them. One goroutine at a time
+// adds.
 type streams struct {
 	mu   sync.Mutex
 	list []usage
+	laid atomic.Uint64 // uses whose operations are all on their streams
 }
 
 type usage struct {
 	stream uintptr
-	upTo   uint64
+	last   uint64 // use of it
 }
 
-func (s *streams) note(stream uintptr, seq uint64) {
+// begin comes before the first operation of a use of the stream, and laidOut after the last one.
+func (s *streams) begin(stream uintptr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := s.laid.Load() + 1
 	for i := range s.list {
 		if s.list[i].stream == stream {
-			s.list[i].upTo = seq
+			s.list[i].last = now
 			return
 		}
 	}
-	s.list = append(s.list, usage{stream, seq})
+	s.list = append(s.list, usage{stream, now})
 }
 
+func (s *streams) laidOut() { s.laid.Add(1) }
+
+// passed is told that a stream has passed what was on it when upTo was laid's.
 func (s *streams) passed(stream uintptr, upTo uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.list {
-		if s.list[i].stream == stream && s.list[i].upTo <= upTo {
-			s.list = append(s.list[:i], s.list[i+1:]...)
-			return
-		}
-	}
+	s.list = slices.DeleteFunc(s.list, func(u usage) bool { return u.stream == stream && u.last <= upTo })
 }
 
 func (s *streams) left() []usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]usage(nil), s.list...)
+	return slices.Clone(s.list)
 }

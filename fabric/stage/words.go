@@ -28,11 +28,12 @@ func (g *wordsGate) queue(stream uintptr, c *fabric.Call) error {
 		return err
 	}
 	g.ring[slot(seq)].set(t, c)
-	t.used.note(stream, seq)
+	t.used.begin(stream)
 	t.queued.Store(seq)
 	if err := t.d.WriteWait(stream, t.words.readyPtr(seq), seq, t.words.donePtr(seq), seq); err != nil {
 		return t.queueFailed(stream, c, err)
 	}
+	t.used.laidOut()
 	t.proxy.called()
 	return nil
 }

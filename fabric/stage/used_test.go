@@ -1,0 +1,135 @@
+package stage_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/stage"
+	"github.com/hipfabric/hipfabric/hipgo"
+	"github.com/hipfabric/hipfabric/hipgo/hiptest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// probe is a driver that a test looks into. Each of its functions may be nil.
+type probe struct {
+	*hipgo.Seam
+	launch   func(nth int32)
+	record   func(stream uintptr)
+	free     func()
+	launches atomic.Int32
+	freed    atomic.Int32 // calls that free memory
+}
+
+func (p *probe) Launch(stream, function uintptr, blocks, threads int, args []byte) error {
+	if n := p.launches.Add(1); p.launch != nil {
+		p.launch(n)
+	}
+	return p.Seam.Launch(stream, function, blocks, threads, args)
+}
+
+func (p *probe) Record(stream, event uintptr) error {
+	if p.record != nil {
+		p.record(stream)
+	}
+	return p.Seam.Record(stream, event)
+}
+
+func (p *probe) FreeHost(mem []byte) error {
+	p.freeing()
+	return p.Seam.FreeHost(mem)
+}
+
+func (p *probe) FreeDevice(at uintptr) error {
+	p.freeing()
+	return p.Seam.FreeDevice(at)
+}
+
+func (p *probe) freeing() {
+	if p.freed.Add(1); p.free != nil {
+		p.free()
+	}
+}
+
+// openProbe opens a group of one rank on a software device with a probe.
+func openProbe(t *testing.T, gate stage.Gate, p *probe) *hipRank {
+	w := hiptest.Start(t, hiptest.Settings{Devices: 1})
+	return openHIP(t, w, 1, stage.Config{Gate: gate, PartBytes: 64}, func(_ int, c *stage.Config) {
+		p.Seam = c.Driver.(*hipgo.Seam)
+		c.Driver = p
+	})[0]
+}
+
+// soon is long for what nothing holds up.
+const soon = 300 * time.Millisecond
+
+// within runs f in a goroutine of its own, and says whether it ended in time.
+func within(limit time.Duration, f func()) (ended chan struct{}, inTime bool) {
+	ended = make(chan struct{})
+	go func() {
+		defer close(ended)
+		f()
+	}()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-ended:
+		return ended, true
+	case <-late.C:
+		return ended, false
+	}
+}
+
+// A Wait beside a Queue that has not laid out its call says nothing of that call: Close waits for its stream.
+func TestAWaitBesideAQueueDoesNotForgetTheStream(t *testing.T) {
+	t.Run("words", func(t *testing.T) {
+		inside, goOn := make(chan struct{}), make(chan struct{})
+		ranks := openRanks(t, 1, func(_ int, _ *stage.Config, d *double) {
+			d.before = func(method string, _ int) {
+				if method == "WriteWait" {
+					close(inside)
+					<-goOn
+				}
+			}
+		})
+		r := ranks[0]
+		queued, _ := within(0, func() { assert.NoError(t, r.Barrier(r.s)) })
+		<-inside
+		require.NoError(t, r.path.Sync(t.Context(), r.s))
+		release := r.d.hold(uintptr(r.s))
+		close(goOn)
+		<-queued
+		closed, inTime := within(soon, func() { assert.NoError(t, r.path.Close()) })
+		assert.False(t, inTime, "closed while its stream still has a write and a wait before it")
+		release()
+		<-closed
+	})
+	t.Run("kernels", func(t *testing.T) {
+		p, inside, goOn := &probe{}, make(chan struct{}), make(chan struct{})
+		p.launch = func(nth int32) {
+			if nth == 2 {
+				close(inside)
+				<-goOn
+			}
+		}
+		r := openProbe(t, stage.Kernels, p)
+		defer done(t, []*hipRank{r})
+		in, err := r.alloc(300)
+		require.NoError(t, err)
+		queued, _ := within(0, func() { assert.NoError(t, r.AllReduce(r.stream(), in, in, 300, fabric.U8, fabric.Sum)) })
+		<-inside
+		require.NoError(t, r.path.Sync(t.Context(), r.stream()))
+		release, err := r.hold()
+		require.NoError(t, err)
+		close(goOn)
+		<-queued
+		before := p.freed.Load()
+		closed, inTime := within(soon, func() { assert.NoError(t, r.path.Close()) })
+		assert.False(t, inTime)
+		assert.Equal(t, before, p.freed.Load(), "freed while kernels before its stream will still use it")
+		release()
+		<-closed
+	})
+}
