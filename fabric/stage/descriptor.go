@@ -56,6 +56,9 @@ func (t *table) add() *descriptor {
 	return d
 }
 
+// left is how many there are for add.
+func (t *table) left() int { return len(t.unused) + len(t.chunks)*tableChunk - int(t.size) }
+
 // drop ends the descriptor's generation.
 func (t *table) drop(d *descriptor) {
 	d.generation.Add(1)
@@ -99,11 +102,10 @@ func (g *kernelsGate) newLists() (*lists, error) {
 	return l, nil
 }
 
-// take gives the next pair, an empty one when all are used.
+func (l *lists) left() int { return listsEach - l.used }
+
+// take gives the next pair; there must be one left.
 func (l *lists) take() pair {
-	if l.used == listsEach {
-		return pair{}
-	}
 	n := l.world * pieceBytes
 	at := func(i int) place { return place{l.mem[i*n:][:n:n], l.device + uintptr(i*n)} }
 	l.used++

@@ -88,7 +88,7 @@ func (g *kernelsGate) run(stream, kernel uintptr, room place) error {
 		}
 	default:
 		if room.mem == nil {
-			return errLists
+			return fabric.Unsupportedf("a part's %d pieces differ in size, and have no list", len(p))
 		}
 		putList(room.mem, p)
 		put(a, argList, uint64(room.device))
@@ -96,8 +96,6 @@ func (g *kernelsGate) run(stream, kernel uintptr, room place) error {
 	blocks := min(max(1, (bytes+blockBytes-1)/blockBytes), mostBlocks)
 	return g.l.Launch(stream, kernel, blocks, threads, a)
 }
-
-var errLists = fabric.Unsupportedf("a plan has room for %d parts of all-to-all-v and all-gather-v; make several", listsEach)
 
 func putList(mem []byte, p []plan.Piece) {
 	for i, piece := range p {

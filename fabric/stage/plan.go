@@ -50,7 +50,7 @@ func (g *kernelsGate) planOf(stream uintptr) *planned {
 	return nil
 }
 
-// join puts a call into the graph that a stream captures.
+// join puts a call into the graph that a stream captures: all of it or, where there is no room, nothing.
 func (g *kernelsGate) join(stream uintptr, c *fabric.Call) error {
 	p := g.planOf(stream)
 	if p == nil {
@@ -58,12 +58,16 @@ func (g *kernelsGate) join(stream uintptr, c *fabric.Call) error {
 	}
 	e := &entry{}
 	e.set(g.t, c)
+	parts := e.windows()
+	if left := g.table.left(); parts > left {
+		return fabric.Unsupportedf("%v needs %d descriptors of the %d that are left; release plans", c.Op, parts, left)
+	}
+	if len(c.Lengths) > 0 && parts > p.lists.left() {
+		return fabric.Unsupportedf("%v needs room for %d parts with lists of the %d that its plan has left; make several plans", c.Op, parts, p.lists.left())
+	}
 	var before *descriptor
-	for k, parts := 0, e.windows(); k < parts; k++ {
+	for k := range parts {
 		d := g.table.add()
-		if d == nil {
-			return fabric.Unsupportedf("plans hold %d parts, and no more are possible; release some", g.table.size)
-		}
 		p.held = append(p.held, d)
 		d.set(e, k, k+1 == parts)
 		d.lists = pair{}
@@ -71,9 +75,6 @@ func (g *kernelsGate) join(stream uintptr, c *fabric.Call) error {
 			d.lists = p.lists.take()
 		}
 		if err := g.launch(stream, d, before); err != nil {
-			if err == errLists {
-				return err
-			}
 			return capturef("launching %v into the capture of stream %#x, which is void now: %v", c.Op, stream, err)
 		}
 		before = d
