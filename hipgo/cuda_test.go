@@ -1,6 +1,7 @@
 package hipgo_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -265,6 +266,11 @@ func cudaModules(t *testing.T, d *hipgo.Device) {
 
 func cudaSelfTest(t *testing.T, d *hipgo.Device) {
 	require.NoError(t, d.SelfTest(within(t, 10*time.Second)))
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	err := d.SelfTestUnbounded(cancelled) // while its stream is parked
+	require.ErrorIs(t, err, context.Canceled)
+	assert.NotContains(t, err.Error(), "left behind", "a word that lets a comparison by sign through has released the stream")
 	seam := d.Seam()
 	assert.Contains(t, seam.String(), "CUDA 12.4.0")
 	stream, event, private, err := seam.OpenStream()

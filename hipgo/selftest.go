@@ -11,6 +11,8 @@ const (
 	selfTestWithin = 5 * time.Second        // when ctx has no deadline that is nearer
 	selfTestHeld   = 2 * time.Millisecond   // how long a wait must hold, to be one
 	selfTestGrace  = 500 * time.Millisecond // for a stream to run dry after a failure, before it is left behind
+
+	releases = 1 << 62 // lets a wait for a small value through by size, as HIP compares, and by sign, as CUDA does
 )
 
 // SelfTest proves what the staged path stands on, since the runtime's attribute proves nothing: a wait on a word in pinned
@@ -53,7 +55,7 @@ func (d *Device) selfTest(ctx context.Context) error {
 		return errors.Join(d.unfit(ctx, "no stream", err), mem.Close())
 	}
 	err = d.exercise(ctx, s, mem.Words())
-	mem.Words().Store(0, ^uint64(0)) // whatever happened, nothing stays parked
+	mem.Words().Store(0, releases) // whatever happened, nothing stays parked
 	if err == nil {
 		return errors.Join(s.Close(), mem.Close())
 	}

@@ -262,23 +262,24 @@ EXPORT CUresult cuStreamWaitEvent(CUhandle stream, CUhandle event, unsigned flag
   return HIP(hipStreamWaitEvent, stream, event, flags);
 }
 
-// Cyclic, for values of the lower half: the top bit is clear (not all ones beside it), and then at least the value.
+// Cyclic, for values of the lower half: at least the value, and the top bit is clear (not all ones beside it). In this order, since a
+// word is often smaller and without that bit before it gets a value that is neither.
 #ifndef OLD_DRIVER
 EXPORT CUresult cuStreamWaitValue64_v2(CUhandle stream, CUdeviceptr p, uint64_t value, unsigned flags) {
   IN_CONTEXT(cuStreamWaitValue64_v2);
   note("cuStreamWaitValue64_v2 %llu flags %u", (unsigned long long)value, flags);
-  int r = 0;
-  if (flags == 0 && value <= INT64_MAX) r = HIP(hipStreamWaitValue64, stream, (void *)(uintptr_t)p, (uint64_t)INT64_MAX, 3u, UINT64_MAX);
-  return r ? r : HIP(hipStreamWaitValue64, stream, (void *)(uintptr_t)p, value, flags, UINT64_MAX);
+  int r = HIP(hipStreamWaitValue64, stream, (void *)(uintptr_t)p, value, flags, UINT64_MAX);
+  if (r || flags != 0 || value > INT64_MAX) return r;
+  return HIP(hipStreamWaitValue64, stream, (void *)(uintptr_t)p, (uint64_t)INT64_MAX, 3u, UINT64_MAX);
 }
 #endif
 
 EXPORT CUresult cuStreamWaitValue32_v2(CUhandle stream, CUdeviceptr p, uint32_t value, unsigned flags) {
   IN_CONTEXT(cuStreamWaitValue32_v2);
   note("cuStreamWaitValue32_v2 %u flags %u", value, flags);
-  int r = 0;
-  if (flags == 0 && value <= INT32_MAX) r = HIP(hipStreamWaitValue32, stream, (void *)(uintptr_t)p, (uint32_t)INT32_MAX, 3u, UINT32_MAX);
-  return r ? r : HIP(hipStreamWaitValue32, stream, (void *)(uintptr_t)p, value, flags, UINT32_MAX);
+  int r = HIP(hipStreamWaitValue32, stream, (void *)(uintptr_t)p, value, flags, UINT32_MAX);
+  if (r || flags != 0 || value > INT32_MAX) return r;
+  return HIP(hipStreamWaitValue32, stream, (void *)(uintptr_t)p, (uint32_t)INT32_MAX, 3u, UINT32_MAX);
 }
 
 EXPORT CUresult cuStreamWriteValue64_v2(CUhandle stream, CUdeviceptr p, uint64_t value, unsigned flags) {
