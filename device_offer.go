@@ -37,8 +37,14 @@ func (u *GPU) offer(ctx context.Context) (*hipgo.Device, offer) {
 	if err == nil && u.Gate != stage.Kernels {
 		err = d.SelfTest(ctx)
 		o.waits = err == nil
-		if u.Gate == stage.Auto && err != nil && ctx.Err() == nil {
-			o.text, err = err.Error(), nil
+		if err != nil && ctx.Err() == nil {
+			if failed := fault(err); failed != nil {
+				o.kind, o.text, o.err = fabric.ErrDevice, err.Error(), failed
+				return d, o
+			}
+			if u.Gate == stage.Auto {
+				o.text, err = err.Error(), nil
+			}
 		}
 	}
 	if err == nil {
@@ -48,6 +54,18 @@ func (u *GPU) offer(ctx context.Context) (*hipgo.Device, offer) {
 		o.kind, o.text, o.err = deviceKind(err), err.Error(), err
 	}
 	return d, o
+}
+
+// fault is what a self-test met that no gate makes good: a call that failed, or one that did not end in time. It is nil where the
+// device is sound and cannot wait, which a runtime also says by refusing an attribute or a wait that it does not know.
+func fault(err error) error {
+	if failed := (*hipgo.Error)(nil); errors.As(err, &failed) && !failed.Invalid() && !errors.Is(failed, errors.ErrUnsupported) {
+		return failed
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // deviceKind is which of the module's errors one of hipgo's is.

@@ -230,6 +230,29 @@ func TestAContextEndsDeviceOnAllRanks(t *testing.T) {
 	require.NoError(t, errors.Join(closeAll(groups)...))
 }
 
+func TestTheAutomaticGateTakesNoDeviceThatFailed(t *testing.T) {
+	for call, code := range map[string]int{"hipStreamQuery": 719, "hipHostMalloc": 2} {
+		world := hiptest.Start(t, hiptest.Settings{})
+		groups := opened(t, 1, nil)
+		require.NoError(t, world.Fail(hiptest.Fault{Call: call, Code: code}))
+		_, err := groups[0].Device(t.Context(), GPU{Device: world.Device(0)})
+		assertDeviceError(t, err, fabric.ErrDevice, "rank 0 could not open its device", call)
+		assert.NotErrorIs(t, err, errors.ErrUnsupported)
+		var failed *hipgo.Error
+		require.ErrorAs(t, err, &failed)
+		assert.Equal(t, code, failed.Code)
+		ranks := staged(t, groups, []GPU{{Device: world.Device(0)}})
+		assert.Equal(t, "words", ranks[0].Paths()[1].Gate, "the group has gone on")
+		require.NoError(t, errors.Join(closeRanks(ranks)...))
+		require.NoError(t, world.Close())
+	}
+	refusal := &hipgo.UnsupportedError{Device: "gfx0", Feature: "self-test"}
+	assert.Equal(t, context.DeadlineExceeded, fault(fmt.Errorf("%w: %w", refusal, context.DeadlineExceeded)), "a call did not return")
+	for _, err := range []error{refusal, &hipgo.Error{Call: "hipDeviceGetAttribute", Code: 1}, &hipgo.Error{Call: "hipStreamWaitValue64", Code: 801}} {
+		assert.NoError(t, fault(err))
+	}
+}
+
 func TestOneGateIsSettledForAll(t *testing.T) {
 	gate, why, err := settleGate([]offer{{waits: true}, {text: "it will not"}, {text: "nor this"}})
 	require.NoError(t, err)
