@@ -12,8 +12,9 @@ import (
 const closeWithin = 5 * time.Second
 
 // Close ends this rank's use of the group. Streams that wait are let go. It frees once no copy can land and every stream
-// has passed the group's calls, for which it waits five seconds at most; its error then names what is not freed, which
-// happens later, should the device get so far. Calls of graphs must not be launched any more. It is idempotent.
+// has passed the group's calls and the graphs launched on streams that they were captured from, for which it waits five
+// seconds at most; its error then names what is not freed, which happens later, should the device get so far. Graphs with calls
+// must not be launched any more, and those on other streams must have ended. It is idempotent.
 func (t *Transport) Close() error {
 	t.closed.Do(func() { t.closeErr = t.close() })
 	return t.closeErr
@@ -66,8 +67,11 @@ func (t *Transport) emptied() {
 }
 
 // hasPassed says whether a stream has passed all that is on it. One that the driver does not know is no more: to end it was
-// to wait for it.
+// to wait for it. One that is being captured can be asked afterwards: an event would be part of the engine's graph.
 func (t *Transport) hasPassed(stream uintptr) bool {
+	if captures, err := t.d.Capturing(stream); err != nil || captures {
+		return refused(err)
+	}
 	if err := t.d.Record(stream, t.sync.event); err != nil {
 		return refused(err)
 	}

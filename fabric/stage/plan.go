@@ -1,6 +1,8 @@
 package stage
 
 import (
+	"slices"
+
 	"github.com/hipfabric/hipfabric/fabric"
 )
 
@@ -9,6 +11,7 @@ type planned struct {
 	g        *kernelsGate
 	stream   uintptr
 	open     bool
+	joined   []uintptr // streams that calls were captured from
 	held     []*descriptor
 	lists    *lists
 	released bool
@@ -55,6 +58,10 @@ func (g *kernelsGate) join(stream uintptr, c *fabric.Call) error {
 	p := g.planOf(stream)
 	if p == nil {
 		return capturef("stream %#x is being captured and has no open plan; call Capture before the capture begins", stream)
+	}
+	if !slices.Contains(p.joined, stream) {
+		p.joined = append(p.joined, stream)
+		g.t.used.keep(stream)
 	}
 	e := &entry{}
 	e.set(g.t, c)
@@ -106,6 +113,10 @@ func (p *planned) Release() error {
 		p.g.table.drop(d)
 	}
 	p.held = nil
+	for _, stream := range p.joined {
+		p.g.t.used.drop(stream)
+	}
+	p.joined = nil
 	p.lists.used = 0
 	p.g.idle = append(p.g.idle, p.lists)
 	return nil

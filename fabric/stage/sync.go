@@ -132,20 +132,30 @@ type streams struct {
 type usage struct {
 	stream uintptr
 	last   uint64 // use of it
+	plans  int    // that have calls in graphs captured from it: a replay is announced by nobody
 }
 
 // begin comes before the first operation of a use of the stream, and laidOut after the last one.
-func (s *streams) begin(stream uintptr) {
+func (s *streams) begin(stream uintptr) { s.change(stream, 0) }
+
+// keep has the stream remembered, whatever it passes, until drop.
+func (s *streams) keep(stream uintptr) { s.change(stream, 1) }
+
+func (s *streams) drop(stream uintptr) {
+	s.change(stream, -1)
+	s.laidOut()
+}
+
+func (s *streams) change(stream uintptr, plans int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.laid.Load() + 1
-	for i := range s.list {
-		if s.list[i].stream == stream {
-			s.list[i].last = now
-			return
-		}
+	i := slices.IndexFunc(s.list, func(u usage) bool { return u.stream == stream })
+	if i < 0 {
+		i = len(s.list)
+		s.list = append(s.list, usage{stream: stream})
 	}
-	s.list = append(s.list, usage{stream, now})
+	s.list[i].last = s.laid.Load() + 1
+	s.list[i].plans += plans
 }
 
 func (s *streams) laidOut() { s.laid.Add(1) }
@@ -154,7 +164,7 @@ func (s *streams) laidOut() { s.laid.Add(1) }
 func (s *streams) passed(stream uintptr, upTo uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.list = slices.DeleteFunc(s.list, func(u usage) bool { return u.stream == stream && u.last <= upTo })
+	s.list = slices.DeleteFunc(s.list, func(u usage) bool { return u.stream == stream && u.plans == 0 && u.last <= upTo })
 }
 
 func (s *streams) left() []usage {

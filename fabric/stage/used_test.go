@@ -1,6 +1,7 @@
 package stage_test
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -132,4 +133,75 @@ func TestAWaitBesideAQueueDoesNotForgetTheStream(t *testing.T) {
 		release()
 		<-closed
 	})
+}
+
+// A graph is launched without a word to the group, which all the same waits for the streams that its calls came from.
+func TestCloseWaitsForAReplay(t *testing.T) {
+	p := &probe{}
+	r := openProbe(t, stage.Kernels, p)
+	defer done(t, []*hipRank{r})
+	in, err := r.alloc(64)
+	require.NoError(t, err)
+	graphs := newGraphs(t, r, in)
+	exec, released := graphs(), graphs()
+	require.NoError(t, exec.Launch(r.s))
+	require.NoError(t, r.Wait(t.Context(), r.stream()))
+	require.NoError(t, released.plan.Release())
+	require.NoError(t, r.Wait(t.Context(), r.stream()), "which may forget the stream for the one plan, not for the other")
+	release, err := r.hold()
+	require.NoError(t, err)
+	require.NoError(t, exec.Launch(r.s))
+	closed, inTime := within(soon, func() { assert.NoError(t, r.path.Close()) })
+	assert.False(t, inTime)
+	assert.Zero(t, p.freed.Load(), "freed while a graph's kernels will still use it")
+	release()
+	<-closed
+	for _, g := range []*captured{exec, released} {
+		require.NoError(t, errors.Join(g.Exec.Close(), g.graph.Close()))
+	}
+}
+
+// captured is a graph of one call.
+type captured struct {
+	*hipgo.Exec
+	graph *hipgo.Graph
+	plan  *fabric.Plan
+}
+
+func newGraphs(t *testing.T, r *hipRank, in fabric.DevPtr) func() *captured {
+	return func() *captured {
+		t.Helper()
+		plan, err := r.Capture(r.stream())
+		require.NoError(t, err)
+		require.NoError(t, r.s.BeginCapture(hipgo.CaptureRelaxed))
+		require.NoError(t, r.AllReduce(r.stream(), in, in, 64, fabric.U8, fabric.Sum))
+		graph, err := r.s.EndCapture()
+		require.NoError(t, err)
+		require.NoError(t, plan.End())
+		exec, err := graph.Instantiate()
+		require.NoError(t, err)
+		return &captured{exec, graph, plan}
+	}
+}
+
+// A Close during a capture of the engine's puts nothing into it.
+func TestCloseLeavesACaptureAlone(t *testing.T) {
+	p := &probe{}
+	var capturing atomic.Bool
+	r := openProbe(t, stage.Words, p)
+	defer done(t, []*hipRank{r})
+	p.record = func(stream uintptr) {
+		assert.False(t, capturing.Load() && stream == r.s.Raw(), "an event of ours in the engine's graph")
+	}
+	require.NoError(t, r.Barrier(r.stream()))
+	require.NoError(t, r.s.Synchronize(t.Context()))
+	require.NoError(t, r.s.BeginCapture(hipgo.CaptureRelaxed))
+	capturing.Store(true)
+	closed, inTime := within(soon, func() { assert.NoError(t, r.path.Close()) })
+	assert.False(t, inTime)
+	capturing.Store(false)
+	graph, err := r.s.EndCapture()
+	require.NoError(t, err)
+	<-closed
+	require.NoError(t, graph.Close())
 }
