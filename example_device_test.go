@@ -43,20 +43,15 @@ func captureStep(calls *fabric.StreamCollective, stream hipgo.Stream, step func(
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := stream.BeginCapture(hipgo.CaptureRelaxed); err != nil {
-		return nil, nil, err
-	}
-	if err := step(); err != nil { // kernels and calls, queued as ever
-		return nil, nil, err
-	}
-	graph, err := stream.EndCapture()
+	err = stream.BeginCapture(hipgo.CaptureRelaxed)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, plan.Release())
 	}
-	if err := plan.End(); err != nil {
-		return nil, nil, err
+	err = step() // kernels and calls, queued as ever
+	graph, end := stream.EndCapture()
+	if err = errors.Join(err, end, plan.End()); err != nil {
+		return nil, nil, errors.Join(err, plan.Release())
 	}
 	exec, err := graph.Instantiate()
-	err = errors.Join(err, graph.Close())
-	return exec, plan, err // exec.Launch(stream) for each token; plan.Release() after the last one
+	return exec, plan, errors.Join(err, graph.Close()) // exec.Launch(stream) for each token; plan.Release() after the last one
 }
