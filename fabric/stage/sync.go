@@ -24,23 +24,24 @@ func (s *syncer) open(d Driver) (err error) {
 	return err
 }
 
-// Sync returns once s has passed everything queued so far: nil; or the group's *Cause, once no copy of this rank can land
-// any more or a second has passed; or ctx's error, which leaves the group alone. One at a time waits; others wait for it.
+// Sync returns once s has passed everything queued so far: nil; or the group's *Cause, once no copy of this rank can land any
+// more, nor a kernel on s touch a buffer, or once a second has passed, which makes it ErrDevice; or ctx's error, which
+// leaves the group alone. One at a time waits; others wait for it.
 func (t *Transport) Sync(ctx context.Context, s fabric.Stream) error {
 	t.inside.Add(1)
 	defer t.leave()
+	stream := uintptr(s)
 	select {
 	case t.sync.free <- struct{}{}:
 		defer func() { <-t.sync.free }()
 	case <-t.settled:
-		return t.lost(ctx)
+		return t.lost(ctx, stream, false)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	if t.failed.Load() != nil {
-		return t.lost(ctx)
+		return t.lost(ctx, stream, true)
 	}
-	stream := uintptr(s)
 	if yes, err := t.capturing(stream); err != nil || yes {
 		if yes {
 			err = capturef("stream %#x is being captured: nothing of it runs before its graph is launched", stream)
@@ -59,7 +60,7 @@ func (t *Transport) Sync(ctx context.Context, s fabric.Stream) error {
 	case err != nil:
 		return err
 	case t.failed.Load() != nil:
-		return t.lost(ctx)
+		return t.lost(ctx, stream, true)
 	case done:
 		t.used.passed(stream, upTo)
 	}
@@ -108,16 +109,62 @@ func (t *Transport) await(ctx context.Context) (bool, error) {
 // syncSpin is shorter than the proxy's: there may be one core for both.
 const syncSpin = 100 * time.Microsecond
 
-// lost is what a wait on a failed group gives.
-func (t *Transport) lost(ctx context.Context) error {
-	timer := time.NewTimer(time.Duration(landWithin+2) * watchEvery)
-	defer timer.Stop()
+// lost is what a wait on a failed group gives. mine says that the event is this wait's.
+func (t *Transport) lost(ctx context.Context, stream uintptr, mine bool) error {
+	late := time.NewTimer(time.Duration(landWithin+2) * watchEvery)
+	defer late.Stop()
 	select {
 	case <-t.drained:
-	case <-timer.C:
+	case <-late.C:
+		return t.ended()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if t.c.Gate != Kernels {
+		return t.ended()
+	}
+	// The proxy copies nothing any more, but a kernel may: those that waited were let go, and run dry at once.
+	if !mine {
+		select {
+		case t.sync.free <- struct{}{}:
+			defer func() { <-t.sync.free }()
+		case <-late.C:
+			return t.notDry(stream)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if captures, err := t.d.Capturing(stream); err == nil && captures {
+		return t.ended()
+	}
+	if err := t.d.Record(stream, t.sync.event); err != nil {
+		if refused(err) {
+			return t.ended()
+		}
+		return t.notDry(stream)
+	}
+	look := time.NewTicker(restMin)
+	defer look.Stop()
+	for {
+		if done, err := t.d.Query(t.sync.event); err != nil {
+			return t.notDry(stream)
+		} else if done {
+			return t.ended()
+		}
+		select {
+		case <-look.C:
+		case <-late.C:
+			return t.notDry(stream)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// notDry is for a stream whose kernels may still run, as far as anybody knows.
+func (t *Transport) notDry(stream uintptr) error {
+	t.breakDown(fmt.Sprintf("rank %d: stream %#x on %v has not passed the group's kernels since the failure, and they may still touch their buffers",
+		t.rank, stream, t.d))
 	return t.ended()
 }
 

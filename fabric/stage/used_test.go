@@ -205,3 +205,46 @@ func TestCloseLeavesACaptureAlone(t *testing.T) {
 	<-closed
 	require.NoError(t, graph.Close())
 }
+
+// After a failure a wait ends when the stream's kernels have, which copy by themselves; or it says that they may still run.
+func TestAWaitOfAFailedGroupIsForTheKernelsToo(t *testing.T) {
+	for name, lets := range map[string]bool{"they end": true, "they do not": false} {
+		t.Run(name, func(t *testing.T) {
+			p, asked := &probe{}, make(chan struct{}, 100)
+			r := openProbe(t, stage.Kernels, p)
+			defer done(t, []*hipRank{r})
+			p.record = func(stream uintptr) {
+				if stream == r.s.Raw() {
+					asked <- struct{}{}
+				}
+			}
+			in, err := r.alloc(64)
+			require.NoError(t, err)
+			release, err := r.hold()
+			require.NoError(t, err)
+			defer release()
+			require.NoError(t, r.AllReduce(r.stream(), in, in, 64, fabric.U8, fabric.Sum))
+			r.Abort(errors.New("enough"))
+			waited := make(chan error, 1)
+			go func() { waited <- r.Wait(t.Context(), r.stream()) }()
+			select {
+			case <-asked:
+			case err := <-waited:
+				require.Fail(t, "not waited for the kernels", "%v", err)
+			}
+			if lets {
+				release()
+				err := <-waited
+				require.ErrorIs(t, err, fabric.ErrAborted)
+				require.NotErrorIs(t, err, fabric.ErrDevice)
+				passed, err := r.s.Query()
+				require.NoError(t, err)
+				assert.True(t, passed)
+				return
+			}
+			err = <-waited
+			require.ErrorIs(t, err, fabric.ErrDevice)
+			require.ErrorContains(t, err, "may still touch their buffers")
+		})
+	}
+}
