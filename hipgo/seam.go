@@ -60,6 +60,15 @@ func (s *Seam) String() string { return s.d.String() }
 // Integrated is the device's.
 func (s *Seam) Integrated() bool { return s.d.integrated }
 
+// Clock is the rate of the clock that a kernel reads, in kHz; 0 where the runtime does not say.
+func (s *Seam) Clock() int {
+	kHz, err := s.d.Attribute(AttributeWallClockRate)
+	if err != nil {
+		return 0 // an old runtime does not know the question
+	}
+	return kHz
+}
+
 // AllocHost gives zeroed, pinned, mapped, coherent memory and its address for the device, worth until FreeHost.
 func (s *Seam) AllocHost(bytes int) (mem []byte, device uintptr, err error) {
 	mem, device, err = s.d.hostMalloc(bytes)

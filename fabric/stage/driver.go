@@ -33,6 +33,8 @@ type Driver interface {
 
 // Launcher is what the kernels gate needs beyond Driver; hipgo.Seam satisfies it.
 type Launcher interface {
+	// Clock is the rate of the clock that a kernel on an AMD device reads, in kHz; 0 where it is unknown.
+	Clock() int
 	// Load loads a code object, or a bundle of them, and finds its functions. The image is copied.
 	Load(image []byte, names ...string) (module uintptr, functions []uintptr, err error)
 	Unload(module uintptr) error

@@ -5,3 +5,6 @@ func (t *Transport) LeaveRoom(n int) {
 	table := &t.gate.(*kernelsGate).table
 	table.size = uint32(len(table.chunks)*tableChunk - n)
 }
+
+// ArgClock is where a kernel's argument has the clock's rate.
+const ArgClock = argClock

@@ -33,6 +33,7 @@ type kernelsGate struct {
 	args           []byte                // struct hf_args: memory of its own, since C is handed it
 	pieces         []plan.Piece
 	waitLimit      uint64 // nanoseconds, of a kernel
+	clock          uint32 // kHz, of a kernel; 0: its own guess
 }
 
 // Names of the kernels, and how they are launched: enough lanes to fill a bus, few enough to leave the device to others
@@ -75,6 +76,7 @@ func (g *kernelsGate) open() (err error) {
 		return fabric.Unsupportedf("the image of %d bytes has no kernels for %v: %v; give one for it", len(t.c.Image), t.d, err)
 	}
 	g.stage, g.collect = functions[0], functions[1]
+	g.clock = uint32(max(0, g.l.Clock()))
 	if g.device, err = g.l.AllocDevice(deviceWordBytes); err != nil {
 		return t.openErr("device memory for the kernels", err)
 	}

@@ -60,6 +60,7 @@ func (g *kernelsGate) arguments(window place, pitch int, memory fabric.DevPtr) [
 	put(a, argMemory, uint64(memory))
 	put(a, argTimeout, g.waitLimit)
 	binary.NativeEndian.PutUint32(a[argWorld:], uint32(g.t.world))
+	binary.NativeEndian.PutUint32(a[argClock:], g.clock)
 	return a
 }
 

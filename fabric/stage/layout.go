@@ -89,6 +89,7 @@ const (
 	argLengthsAt    = 96
 	argPieces       = 104
 	argWorld        = 108
+	argClock        = 112
 	argBack         = 116
 	argBytes        = 120
 	deviceWordBytes = 256

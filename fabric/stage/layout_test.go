@@ -32,7 +32,7 @@ func TestTheLayoutIsTheHeaders(t *testing.T) {
 	})
 	for field, offset := range map[string]int{"device": argDevice, "host": argHost, "slab": argSlab, "window": argWindow, "memory": argMemory,
 		"bytes": argBytesOf, "stride": argStride, "pitch": argPitch, "list": argList, "timeout": argTimeout, "descriptor": argDescriptor,
-		"lengths": argLengths, "lengths_at": argLengthsAt, "pieces": argPieces, "world": argWorld, "back": argBack} {
+		"lengths": argLengths, "lengths_at": argLengthsAt, "pieces": argPieces, "world": argWorld, "clock": argClock, "back": argBack} {
 		assert.Equal(t, at("hf_args", field), offset, field)
 	}
 	assert.Equal(t, number(`HF_RING = (\d+)`), ringSlots)
