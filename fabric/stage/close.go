@@ -85,11 +85,10 @@ func (t *Transport) hasPassed(stream uintptr) bool {
 	}
 }
 
-// drop ends the proxy's part in a group, and the proxy if it was the group's own.
+// drop ends the proxy's part in a group, and the proxy if it was the group's own or is closed and has no other.
 func (p *Proxy) drop(t *Transport) error {
-	p.remove(t)
-	if t.ownProxy {
-		return p.Close()
+	if last := p.remove(t); last || t.ownProxy {
+		return p.end()
 	}
 	return nil
 }

@@ -150,3 +150,24 @@ func TestWhatACopyMayStillWriteIsNotFreed(t *testing.T) {
 	require.Eventually(t, func() bool { return pinned() == 0 }, 5*time.Second, time.Millisecond, "freed once it has landed")
 	ranks[1].closed = true
 }
+
+// A proxy that is closed while a copy of a group's may still land ends once it has.
+func TestAProxyEndsWithItsLastGroup(t *testing.T) {
+	d := newDouble(t)
+	proxy, err := stage.NewProxy(d)
+	require.NoError(t, err)
+	path, err := stage.Open(stage.Config{Transport: fabrictest.NewNetwork(1).Transport(0), Driver: d, Proxy: proxy, Timeout: 300 * time.Millisecond})
+	require.NoError(t, err)
+	r := &rank{StreamCollective: fabric.NewStream(path, fabric.Options{}), path: path, d: d, s: fabric.Stream(d.stream())}
+	d.lose = func(n int) bool { return n == 2 }
+	require.Error(t, errors.Join(gathers(t, []*rank{r}, 3, 100)...))
+	require.ErrorIs(t, path.Close(), fabric.ErrDevice)
+	require.NoError(t, proxy.Close())
+	r.landLate()
+	require.Eventually(t, func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.events) == 0
+	}, 5*time.Second, time.Millisecond, "the proxy's streams are closed")
+	d.leaks(t)
+}

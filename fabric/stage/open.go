@@ -116,7 +116,9 @@ func Open(c Config) (*Transport, error) {
 	if err := t.open(); err != nil {
 		return nil, errors.Join(err, t.inner.Close(), t.free())
 	}
-	t.proxy.add(t)
+	if err := t.proxy.add(t); err != nil {
+		return nil, errors.Join(err, t.inner.Close(), t.free())
+	}
 	return t, nil
 }
 

@@ -35,7 +35,9 @@ type Proxy struct {
 
 	groups atomic.Pointer[[]*Transport]
 	mu     sync.Mutex // for changes of groups
-	ended  bool       // guarded by mu
+	ending bool       // guarded by mu: Close was called
+	over   sync.Once
+	endErr error
 
 	wake   chan struct{}
 	parked atomic.Bool
@@ -77,37 +79,47 @@ func NewProxy(d Driver) (*Proxy, error) {
 	return p, nil
 }
 
-func (p *Proxy) add(t *Transport) {
+func (p *Proxy) add(t *Transport) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ending {
+		return fabric.Invalidf("the proxy of %v is closed", p.d)
+	}
 	groups := append(slices.Clone(*p.groups.Load()), t)
 	p.groups.Store(&groups)
 	p.rouse()
+	return nil
 }
 
-func (p *Proxy) remove(t *Transport) {
+// remove says whether that was the last group of a closed proxy, which then is to end.
+func (p *Proxy) remove(t *Transport) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	groups := slices.DeleteFunc(slices.Clone(*p.groups.Load()), func(g *Transport) bool { return g == t })
 	p.groups.Store(&groups)
+	return p.ending && len(groups) == 0
 }
 
-// Close ends the proxy once the groups that use it are closed. It is idempotent.
+// Close ends the proxy, at once or with the last group that uses it, whose Close may be waiting for the device; it has no
+// further ones. It is idempotent.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
-	if n := len(*p.groups.Load()); n > 0 {
-		p.mu.Unlock()
-		return fabric.Invalidf("the proxy of %v has %d groups; close them first", p.d, n)
-	}
-	ended := p.ended
-	p.ended = true
+	p.ending = true
+	left := len(*p.groups.Load())
 	p.mu.Unlock()
-	if ended {
+	if left > 0 {
 		return nil
 	}
-	close(p.stop)
-	p.loops.Wait()
-	return errors.Join(p.d.CloseStream(p.down.stream, p.down.event), p.d.CloseStream(p.up.stream, p.up.event))
+	return p.end()
+}
+
+func (p *Proxy) end() error {
+	p.over.Do(func() {
+		close(p.stop)
+		p.loops.Wait()
+		p.endErr = errors.Join(p.d.CloseStream(p.down.stream, p.down.event), p.d.CloseStream(p.up.stream, p.up.event))
+	})
+	return p.endErr
 }
 
 // rouse ends a rest.

@@ -168,7 +168,9 @@ func TestTwoGroupsShareAProxy(t *testing.T) {
 		require.NoError(t, err)
 		groups = append(groups, &rank{StreamCollective: fabric.NewStream(path, fabric.Options{}), path: path, d: d, s: fabric.Stream(d.stream())})
 	}
-	require.ErrorIs(t, proxy.Close(), fabric.ErrInvalid)
+	require.NoError(t, proxy.Close(), "which ends with its last group")
+	_, err = stage.Open(stage.Config{Transport: fabrictest.NewNetwork(1).Transport(0), Driver: d, Proxy: proxy})
+	require.ErrorIs(t, err, fabric.ErrInvalid, "and has no further ones")
 	hold := d.hold(uintptr(groups[0].s))
 	for i, g := range groups {
 		in, _ := g.memory(pattern(i, 100))
@@ -184,7 +186,6 @@ func TestTwoGroupsShareAProxy(t *testing.T) {
 		g.wait(t)
 		require.NoError(t, g.Close())
 	}
-	require.NoError(t, proxy.Close())
-	require.NoError(t, proxy.Close())
 	d.leaks(t)
+	require.NoError(t, proxy.Close())
 }
