@@ -60,7 +60,7 @@ func (c *channel) close() error {
 // the group itself has failed. The ranks' meeting is bounded by Timeout as any call; then ctx, on any rank, or OpenTimeout ends the wait
 // for connections. No stream of the device may be capturing meanwhile. Errors are *fabric.OpError with Op "device": ErrInvalid for a second GPU of
 // a group, a GPU that names no device or two, a call of this group in flight; ErrUnsupported where the device, the library or this build cannot, naming
-// it; ErrMismatch for different gates; ErrDevice when a device call failed; ErrTimeout, ErrAborted, ErrClosed; this group's cause when
+// it; ErrMismatch for different gates; ErrDevice when a device call failed or does not return; ErrTimeout, ErrAborted, ErrClosed; this group's cause when
 // it has failed.
 func (g *Group) Device(ctx context.Context, gpu GPU) (*fabric.StreamCollective, error) {
 	if !g.splitting.TryLock() {

@@ -3,7 +3,9 @@ package hipfabric
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hipfabric/hipfabric/csrc/mailbox"
 	"github.com/hipfabric/hipfabric/fabric"
@@ -35,7 +37,11 @@ func BuiltinKernels(d *hipgo.Device) []byte {
 	return mailbox.Image
 }
 
-// connectChannel makes the connections and what moves device memory over them.
+// driverWithin is what the calls of a driver have to return once nobody waits for the device any more.
+const driverWithin = time.Second
+
+// connectChannel makes the connections and what moves device memory over them. It leaves a driver that does not return to itself: what
+// that gives later is given back.
 func (g *Group) connectChannel(ctx context.Context, c *channel, device *hipgo.Device, image []byte) error {
 	cfg := g.cfg
 	cfg.Name += deviceSuffix
@@ -45,18 +51,73 @@ func (g *Group) connectChannel(ctx context.Context, c *channel, device *hipgo.De
 	if err != nil {
 		return err
 	}
-	if c.proxy, err = g.family.lease(device); err != nil {
-		return errors.Join(err, host.Close())
-	}
 	if image == nil {
 		image = BuiltinKernels(device)
 	}
-	staged, err := stage.Open(stage.Config{Transport: host, Driver: device.Seam(), Image: image, Gate: c.gate, PartBytes: cfg.PartBytes, Group: cfg.Name,
-		Timeout: cfg.Timeout, Arbiter: c.sub, Proxy: c.proxy.Proxy})
-	if err != nil {
-		return errors.Join(err, c.proxy.release())
+	made := make(chan mover, 1)
+	go func() {
+		made <- g.family.move(device, stage.Config{Transport: host, Driver: device.Seam(), Image: image, Gate: c.gate, PartBytes: cfg.PartBytes,
+			Group: cfg.Name, Timeout: cfg.Timeout, Arbiter: c.sub})
+	}()
+	m, held := within(ctx, c.sub.Done(), made)
+	switch {
+	case held:
+		go func() {
+			late := <-made
+			_ = late.close()
+		}()
+		return fmt.Errorf("%w: a call of the driver does not return, on %v", fabric.ErrDevice, device)
+	case m.err != nil:
+		return m.err
 	}
-	c.calls = fabric.NewStream(staged, fabric.Options{Group: cfg.Name, Timeout: cfg.Timeout, Arbiter: c.sub})
-	c.sub.OnCause(staged.Abort)
+	c.proxy = m.proxy
+	c.calls = fabric.NewStream(m.path, fabric.Options{Group: cfg.Name, Timeout: cfg.Timeout, Arbiter: c.sub})
+	c.sub.OnCause(m.path.Abort)
 	return nil
+}
+
+// mover is what moves device memory, once its driver has returned.
+type mover struct {
+	path  *stage.Transport
+	proxy *proxyLease
+	err   error
+}
+
+// move opens what s says with the family's proxy of the device; the transport of s is closed with it.
+func (f *family) move(device *hipgo.Device, s stage.Config) mover {
+	proxy, err := f.lease(device)
+	if err != nil {
+		return mover{err: errors.Join(err, s.Transport.Close())}
+	}
+	s.Proxy = proxy.Proxy
+	path, err := stage.Open(s)
+	if err != nil {
+		return mover{err: errors.Join(err, proxy.release())}
+	}
+	return mover{path: path, proxy: proxy}
+}
+
+func (m *mover) close() error {
+	if m.err != nil {
+		return m.err
+	}
+	return errors.Join(m.path.Close(), m.proxy.release())
+}
+
+// within waits for what is made, and a little longer than for ctx or the end of the group; held: in vain.
+func within(ctx context.Context, over <-chan struct{}, made <-chan mover) (m mover, held bool) {
+	select {
+	case m = <-made:
+		return m, false
+	case <-ctx.Done():
+	case <-over:
+	}
+	late := time.NewTimer(driverWithin)
+	defer late.Stop()
+	select {
+	case m = <-made:
+		return m, false
+	case <-late.C:
+		return mover{}, true
+	}
 }

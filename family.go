@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/stage"
 )
 
 // family are this rank's living groups of one Open.
@@ -14,7 +15,8 @@ type family struct {
 	groups map[*Group]struct{}
 	closed uint64 // calls completed in groups that are closed
 
-	proxies map[string]*proxyLease // by device
+	proxies  map[string]*proxyLease // by device
+	newProxy func(stage.Driver) (*stage.Proxy, error)
 }
 
 func (f *family) add(g *Group) {

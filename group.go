@@ -9,6 +9,7 @@ import (
 
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/bootstrap"
+	"github.com/hipfabric/hipfabric/fabric/stage"
 )
 
 // Group is this rank's part in a group of ranks. Its methods are safe from any goroutine; those of Host want one caller
@@ -55,7 +56,8 @@ func newGroup(c Config, session *bootstrap.Session, transport fabric.Transport, 
 		host:   fabric.New(transport, fabric.Options{Group: c.Name, Timeout: c.Timeout, Arbiter: session}),
 		paths:  []Path{{Name: transport.Kind(), Chosen: true, Reason: "every rank has it"}},
 		failed: make(chan error, 1), closed: make(chan struct{}), status: status,
-		family: &family{groups: map[*Group]struct{}{}, proxies: map[string]*proxyLease{}}, children: map[*Group]struct{}{}}
+		family:   &family{groups: map[*Group]struct{}{}, proxies: map[string]*proxyLease{}, newProxy: stage.NewProxy},
+		children: map[*Group]struct{}{}}
 	g.family.add(g)
 	session.OnCause(func(cause error) {
 		transport.Abort(cause)
