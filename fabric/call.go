@@ -32,7 +32,7 @@ type Call struct {
 	// WholeHash is of a cut AllGatherV or AllGatherRows the Hash that the whole call has, which parts of two layouts may not
 	// tell apart; 0: the part's own.
 	WholeHash uint64
-	Numbered         // what the Collective adds
+	Numbered  // what the Collective adds
 }
 
 // Numbered is what the Collective adds to a checked call.
