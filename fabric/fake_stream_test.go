@@ -65,6 +65,13 @@ func (f *fakeStream) Alloc(n int) (fabric.DeviceMemory, error) {
 	return deviceMemory(n), nil
 }
 
+func (f *fakeStream) Register(host []byte, _ fabric.DevPtr) (fabric.DeviceMemory, error) {
+	if f.noMemory != nil {
+		return nil, f.noMemory
+	}
+	return deviceMemory(len(host)), nil
+}
+
 func (f *fakeStream) Abort(cause error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -35,6 +35,8 @@ type StreamTransport interface {
 	// everything else.
 	Sync(ctx context.Context, s Stream) error
 	Alloc(n int) (DeviceMemory, error) // memory this path moves with the fewest copies
+	// Register lets calls use the engine's pinned memory in place where they can: device is host as the device sees it.
+	Register(host []byte, device DevPtr) (DeviceMemory, error)
 	Ordered() bool
 	Waiting() uint64    // as Transport
 	Progress() Progress // as Collective
@@ -52,7 +54,7 @@ type PlanTransport interface {
 	Release() error // no replay comes any more: a later one poisons the group by name
 }
 
-// DeviceMemory is what a stream path's Alloc gives: worth until Close.
+// DeviceMemory is what a stream path's Alloc and Register give: worth until Close.
 type DeviceMemory interface {
 	Device() DevPtr
 	Len() int

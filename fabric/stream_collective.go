@@ -50,6 +50,24 @@ func (c *StreamCollective) Alloc(n int) (DeviceMemory, error) {
 	return m, nil
 }
 
+// Register takes pinned memory of the engine's own, host as the device sees it at device (hipgo.HostBuffer's Bytes and Ptr): where
+// the device shares its memory with the CPU, calls then use it in place, as they do Alloc's; elsewhere nothing changes. It stays the
+// engine's: Close the result, which frees nothing, when no call uses it, before the memory is freed. Errors: ErrInvalid,
+// where the device knows no pinned memory of that length there.
+func (c *StreamCollective) Register(host []byte, device DevPtr) (DeviceMemory, error) {
+	if err := c.usable("register"); err != nil {
+		return nil, err
+	}
+	if len(host) == 0 || device == 0 {
+		return nil, c.refuse("register", Invalidf("%d bytes at %#x to register; at least 1, and the address that the device has for them", len(host), uintptr(device)))
+	}
+	m, err := c.t.Register(host, device)
+	if err != nil {
+		return nil, c.ended("register", 0, err)
+	}
+	return m, nil
+}
+
 // Queue queues any call on s, with its buffers in call.Device and everything else as Collective.Begin takes it.
 func (c *StreamCollective) Queue(s Stream, call Call) error { return c.queue(s, &call, nil) }
 

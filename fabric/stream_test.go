@@ -92,6 +92,35 @@ func TestWhatAPathSaysBeforeItQueuesIsOfCallScope(t *testing.T) {
 	f.noMemory = errNoPages
 	_, err := c.Alloc(8)
 	assert.ErrorIs(t, err, errNoPages)
+	_, err = c.Register(make([]byte, 8), 0x1000)
+	assert.ErrorIs(t, err, errNoPages)
+}
+
+func TestMemoryIsRegisteredWithThePath(t *testing.T) {
+	f := newFakeStream(1, 2)
+	c := fabric.NewStream(f, fabric.Options{})
+	m, err := c.Register(make([]byte, 64), 0x1000)
+	require.NoError(t, err)
+	assert.Equal(t, 64, m.Len())
+	for _, bad := range []struct {
+		host   []byte
+		device fabric.DevPtr
+		text   string
+	}{{nil, 0x1000, "0 bytes at 0x1000 to register"}, {make([]byte, 8), 0, "8 bytes at 0x0 to register"}} {
+		_, err = c.Register(bad.host, bad.device)
+		require.ErrorIs(t, err, fabric.ErrInvalid)
+		assert.ErrorContains(t, err, bad.text)
+		assert.Equal(t, "register", walked(t, err).Op)
+	}
+	f.noMemory = timeout(0, "nothing moved") // the group has ended meanwhile
+	_, err = c.Register(make([]byte, 8), 0x1000)
+	require.ErrorIs(t, err, fabric.ErrTimeout)
+	assert.Equal(t, fabric.ScopeGroup, walked(t, err).Scope())
+	_, err = c.Register(make([]byte, 8), 0x1000)
+	require.ErrorIs(t, err, fabric.ErrTimeout)
+	require.NoError(t, c.Close())
+	_, err = c.Register(make([]byte, 8), 0x1000)
+	assert.ErrorIs(t, err, fabric.ErrClosed)
 }
 
 func TestAQueuedCallsFailureIsTheGroupsCause(t *testing.T) {

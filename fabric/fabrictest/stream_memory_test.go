@@ -153,6 +153,10 @@ func (q *queued) Alloc(int) (fabric.DeviceMemory, error) {
 	return nil, fabric.Unsupportedf("no memory of its own")
 }
 
+func (q *queued) Register([]byte, fabric.DevPtr) (fabric.DeviceMemory, error) {
+	return nil, fabric.Unsupportedf("it uses no memory in place")
+}
+
 func (q *queued) Capture(fabric.Stream) (fabric.PlanTransport, error) { return q, nil }
 func (q *queued) End() error                                          { return nil }
 func (q *queued) Release() error                                      { return nil }

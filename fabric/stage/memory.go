@@ -112,21 +112,20 @@ func (t *Transport) allocErr(n int, err error) error {
 }
 
 // Register lets calls use pinned memory of the engine's in place where the device shares its memory with the CPU; elsewhere it
-// changes nothing. host is the memory at device as the CPU sees it. Close the result, which frees nothing, before the
-// memory is freed.
-func (t *Transport) Register(host []byte, device uintptr) (fabric.DeviceMemory, error) {
+// changes nothing. Close the result, which frees nothing, before the memory is freed.
+func (t *Transport) Register(host []byte, device fabric.DevPtr) (fabric.DeviceMemory, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
 	defer t.leave()
-	pinned, err := t.d.Inspect(device, len(host))
+	pinned, err := t.d.Inspect(uintptr(device), len(host))
 	if err == nil && !pinned {
 		err = errors.New("it is device memory")
 	}
 	if err != nil {
 		return nil, fabric.Invalidf("%d bytes at %#x are no pinned memory of %v: %v", len(host), device, t.d, err)
 	}
-	m := &memory{t: t, device: device, host: host, n: len(host)}
+	m := &memory{t: t, device: uintptr(device), host: host, n: len(host)}
 	if t.d.Integrated() {
 		t.registered.add(m)
 	}

@@ -101,7 +101,7 @@ func TestPinnedMemoryOfTheEnginesIsRegistered(t *testing.T) {
 	r := ranks[0]
 	pinned, err := r.d.HostMalloc(4096)
 	require.NoError(t, err)
-	m, err := r.path.Register(pinned.Bytes(), pinned.Ptr())
+	m, err := r.Register(pinned.Bytes(), fabric.DevPtr(pinned.Ptr()))
 	require.NoError(t, err)
 	copy(pinned.Bytes(), pattern(0, 1000))
 	require.NoError(t, r.AllGather(r.stream(), fabric.DevPtr(pinned.Ptr())+2048, fabric.DevPtr(pinned.Ptr()), 1000))
@@ -112,10 +112,10 @@ func TestPinnedMemoryOfTheEnginesIsRegistered(t *testing.T) {
 	}
 	device, err := r.d.Malloc(100)
 	require.NoError(t, err)
-	_, err = r.path.Register(make([]byte, 100), device.Ptr())
+	_, err = r.Register(make([]byte, 100), fabric.DevPtr(device.Ptr()))
 	require.ErrorIs(t, err, fabric.ErrInvalid)
 	require.ErrorContains(t, err, "it is device memory")
-	_, err = r.path.Register(make([]byte, 100), 0x1234)
+	_, err = r.Register(make([]byte, 100), 0x1234)
 	require.ErrorIs(t, err, fabric.ErrInvalid)
 	require.NoError(t, m.Close())
 	require.NoError(t, device.Close())
