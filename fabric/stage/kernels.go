@@ -125,7 +125,7 @@ func (g *kernelsGate) queue(stream uintptr, c *fabric.Call) error {
 		return err
 	}
 	e.set(t, c)
-	t.used.begin(stream)
+	fresh := t.used.begin(stream)
 	var before *descriptor
 	for k, parts := 0, e.windows(); k < parts; k++ {
 		d, ok := g.eager.get()
@@ -144,7 +144,10 @@ func (g *kernelsGate) queue(stream uintptr, c *fabric.Call) error {
 		}
 		d.eager = true
 		t.queued.Add(1)
-		if err := g.launch(stream, d, before); err != nil {
+		if begun, err := g.launch(stream, d, before); k == 0 && !begun && refused(err) {
+			g.takeBack(d)
+			return t.refuse(stream, fresh, c, err)
+		} else if err != nil {
 			return t.queueFailed(stream, c, err)
 		}
 		t.proxy.called()
@@ -152,6 +155,16 @@ func (g *kernelsGate) queue(stream uintptr, c *fabric.Call) error {
 	}
 	t.used.laidOut()
 	return nil
+}
+
+// takeBack undoes what queue has taken for a call of which nothing is on its stream.
+func (g *kernelsGate) takeBack(d *descriptor) {
+	if d.lists.up.mem != nil {
+		g.room.put(d.lists)
+		d.lists = pair{}
+	}
+	g.entries.put(d.e)
+	g.eager.put(d)
 }
 
 // next takes the next sequence, once it is staged.

@@ -8,21 +8,21 @@ import (
 )
 
 // launch queues a part's stage, then the collect of the part before it, so that one window is on the wire while the next is
-// filled; behind the last part's stage goes its own collect as well.
-func (g *kernelsGate) launch(stream uintptr, d, before *descriptor) error {
+// filled; behind the last part's stage goes its own collect as well. begun is false while none of it is on the stream.
+func (g *kernelsGate) launch(stream uintptr, d, before *descriptor) (begun bool, err error) {
 	g.shown.Add(1)
 	if err := g.launchStage(stream, d); err != nil {
-		return err
+		return false, err
 	}
 	if before != nil {
 		if err := g.launchCollect(stream, before, 1); err != nil {
-			return err
+			return true, err
 		}
 	}
 	if d.last {
-		return g.launchCollect(stream, d, 0)
+		return true, g.launchCollect(stream, d, 0)
 	}
-	return nil
+	return true, nil
 }
 
 func (g *kernelsGate) launchStage(stream uintptr, d *descriptor) error {

@@ -81,7 +81,7 @@ func (g *kernelsGate) join(stream uintptr, c *fabric.Call) error {
 		if len(c.Lengths) > 0 {
 			d.lists = p.lists.take()
 		}
-		if err := g.launch(stream, d, before); err != nil {
+		if _, err := g.launch(stream, d, before); err != nil {
 			return capturef("launching %v into the capture of stream %#x, which is void now: %v", c.Op, stream, err)
 		}
 		before = d

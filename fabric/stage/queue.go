@@ -85,6 +85,16 @@ func (t *Transport) refuseCapture(stream uintptr) error {
 	return err
 }
 
+// refuse is for a use of a stream whose first operation the driver refused: the call is as if it had never been made.
+func (t *Transport) refuse(stream uintptr, fresh bool, c *fabric.Call, err error) error {
+	t.queued.Add(^uint64(0))
+	t.used.laidOut()
+	if fresh {
+		t.used.passed(stream, t.used.laid.Load())
+	}
+	return fabric.Invalidf("stream %#x takes no %v of %v, whose stream it must be: %v", stream, c.Op, t.d, err)
+}
+
 // queueFailed is for an operation that may be half on the stream: the group cannot go on.
 func (t *Transport) queueFailed(stream uintptr, c *fabric.Call, err error) error {
 	return t.failQueue(fmt.Sprintf("rank %d: queueing %v on stream %#x of %v: %v", t.rank, c.Op, stream, t.d, err), err)

@@ -182,8 +182,9 @@ type usage struct {
 	plans  int    // that have calls in graphs captured from it: a replay is announced by nobody
 }
 
-// begin comes before the first operation of a use of the stream, and laidOut after the last one.
-func (s *streams) begin(stream uintptr) { s.change(stream, 0) }
+// begin comes before the first operation of a use of the stream, and laidOut after the last one. fresh says that the stream
+// was not remembered before.
+func (s *streams) begin(stream uintptr) (fresh bool) { return s.change(stream, 0) }
 
 // keep has the stream remembered, whatever it passes, until drop.
 func (s *streams) keep(stream uintptr) { s.change(stream, 1) }
@@ -193,16 +194,17 @@ func (s *streams) drop(stream uintptr) {
 	s.laidOut()
 }
 
-func (s *streams) change(stream uintptr, plans int) {
+func (s *streams) change(stream uintptr, plans int) (fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.list, func(u usage) bool { return u.stream == stream })
-	if i < 0 {
+	if fresh = i < 0; fresh {
 		i = len(s.list)
 		s.list = append(s.list, usage{stream: stream})
 	}
 	s.list[i].last = s.laid.Load() + 1
 	s.list[i].plans += plans
+	return fresh
 }
 
 func (s *streams) laidOut() { s.laid.Add(1) }

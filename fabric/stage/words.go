@@ -28,9 +28,11 @@ func (g *wordsGate) queue(stream uintptr, c *fabric.Call) error {
 		return err
 	}
 	g.ring[slot(seq)].set(t, c)
-	t.used.begin(stream)
+	fresh := t.used.begin(stream)
 	t.queued.Store(seq)
-	if err := t.d.WriteWait(stream, t.words.readyPtr(seq), seq, t.words.donePtr(seq), seq); err != nil {
+	if err := t.d.WriteWait(stream, t.words.readyPtr(seq), seq, t.words.donePtr(seq), seq); refused(err) {
+		return t.refuse(stream, fresh, c, err)
+	} else if err != nil {
 		return t.queueFailed(stream, c, err)
 	}
 	t.used.laidOut()

@@ -1,0 +1,47 @@
+package stage_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/stage"
+	"github.com/hipfabric/hipfabric/hipgo"
+	"github.com/hipfabric/hipfabric/hipgo/hiptest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A stream of another device is refused by name before anything is on it, and the group goes on: more refusals than there
+// are slots take none of them.
+func TestAStreamOfAnotherDeviceIsRefused(t *testing.T) {
+	for _, gate := range []stage.Gate{stage.Words, stage.Kernels} {
+		t.Run(gate.String(), func(t *testing.T) {
+			w := hiptest.Start(t, hiptest.Settings{Devices: 2})
+			ranks := openHIP(t, w, 1, stage.Config{Gate: gate, PartBytes: 64, Timeout: 5 * time.Second}, nil)
+			defer done(t, ranks)
+			r, n := ranks[0], 200
+			other, err := w.Device(1).NewStream(hipgo.StreamNonBlocking)
+			require.NoError(t, err)
+			both, err := r.alloc(2 * n)
+			require.NoError(t, err)
+			out := both + fabric.DevPtr(n)
+			require.NoError(t, r.upload(both, pattern(0, n)))
+			for range 1100 {
+				err := r.AllGatherV(fabric.Stream(other.Raw()), out, both, n, []int{n})
+				require.ErrorIs(t, err, fabric.ErrInvalid)
+				require.ErrorContains(t, err, fmt.Sprintf("stream %#x", other.Raw()))
+			}
+			require.NoError(t, r.AllGatherV(r.stream(), out, both, n, []int{n}))
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			require.NoError(t, r.Wait(ctx, r.stream()))
+			got := make([]byte, n)
+			require.NoError(t, r.download(got, out))
+			assert.Equal(t, pattern(0, n), got)
+			require.NoError(t, other.Close(), "and nothing waits for it")
+		})
+	}
+}
