@@ -8,13 +8,19 @@ import (
 	"github.com/hipfabric/hipfabric/fabric"
 )
 
-// closeWithin is how long Close waits for what the device may still use.
-const closeWithin = 5 * time.Second
+const (
+	// closeWithin is how long Close waits for what the device may still use.
+	closeWithin = 5 * time.Second
+	// freeWithin is how long it then waits for the driver to take things back, which may wait for every stream of the device,
+	// those of other groups too.
+	freeWithin = time.Second
+)
 
 // Close ends this rank's use of the group. Streams that wait are let go. It frees once no copy can land and every stream
 // has passed the group's calls and the graphs launched on streams that they were captured from, for which it waits five
 // seconds at most; its error then names what is not freed, which happens later, should the device get so far. Graphs with calls
-// must not be launched any more, and those on other streams must have ended. It is idempotent.
+// must not be launched any more, and those on other streams must have ended. A driver that frees only once other streams have
+// run dry does so later, and Close is no error. It is idempotent.
 func (t *Transport) Close() error {
 	t.closed.Do(func() { t.closeErr = t.close() })
 	return t.closeErr
@@ -25,17 +31,18 @@ func (t *Transport) close() error {
 	t.fail(&fabric.Cause{Kind: fabric.ErrClosed, Peer: -1, From: t.rank})
 	t.proxy.rouse()
 	wire := t.inner.Close() // the others hear of it, whatever the device does
-	freed := make(chan error, 1)
+	unused, freed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		<-t.drained
 		t.emptied()
+		close(unused)
 		freed <- errors.Join(t.proxy.drop(t), t.free())
 	}()
 	late := time.NewTimer(closeWithin)
 	defer late.Stop()
 	select {
-	case err := <-freed:
-		return errors.Join(wire, err)
+	case <-unused:
+		return errors.Join(wire, t.given(freed))
 	case <-late.C:
 		what := "its streams have not passed the calls that were queued on them"
 		if !t.isDrained.Load() {
@@ -45,6 +52,25 @@ func (t *Transport) close() error {
 			len(t.words.mem)+len(t.slabs.mem), t.d, what)
 		return errors.Join(wire, &deviceError{text, nil})
 	}
+}
+
+// given waits for the driver to take back what is no longer used. What it says later is logged.
+func (t *Transport) given(freed <-chan error) error {
+	late := time.NewTimer(freeWithin)
+	defer late.Stop()
+	select {
+	case err := <-freed:
+		return err
+	case <-late.C:
+	}
+	device := t.d.String()
+	t.c.Logger.Info("a closed group's memory is freed later: the driver waits, as for streams of other groups", "group", t.c.Group, "device", device)
+	go func() {
+		if err := <-freed; err != nil {
+			t.c.Logger.Warn("a closed group's memory is not freed", "group", t.c.Group, "device", device, "err", err)
+		}
+	}()
+	return nil
 }
 
 // emptied returns once nobody uses this group's words any more: no call in progress here, and no stream that has not

@@ -2,6 +2,9 @@ package stage_test
 
 import (
 	"errors"
+	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -247,4 +250,85 @@ func TestAWaitOfAFailedGroupIsForTheKernelsToo(t *testing.T) {
 			require.ErrorContains(t, err, "may still touch their buffers")
 		})
 	}
+}
+
+// HIP frees memory once all streams of the device have run dry: a group is closed beside one whose call is under way.
+func TestGroupsOfADeviceCloseInAnyOrder(t *testing.T) {
+	for _, gate := range []stage.Gate{stage.Words, stage.Kernels} {
+		t.Run(gate.String(), func(t *testing.T) {
+			w := hiptest.Start(t, hiptest.Settings{Devices: 2})
+			proxy, err := stage.NewProxy(w.Device(0).Seam())
+			require.NoError(t, err)
+			share := func(rank int, c *stage.Config) {
+				if rank == 0 {
+					c.Proxy = proxy
+				}
+			}
+			other := openHIP(t, w, 2, stage.Config{Gate: gate}, share)
+			first := openHIP(t, w, 2, stage.Config{Gate: gate}, share)
+			require.NoError(t, first[0].Barrier(first[0].stream()))
+			require.NoError(t, first[1].Barrier(first[1].stream()))
+			require.NoError(t, first[0].Wait(t.Context(), first[0].stream()))
+			in, err := other[0].alloc(192)
+			require.NoError(t, err)
+			require.NoError(t, other[0].AllGather(other[0].stream(), in+64, in, 64))
+			began := time.Now()
+			require.NoError(t, first[0].Close())
+			assert.Less(t, time.Since(began), 4*time.Second)
+			in, err = other[1].alloc(192)
+			require.NoError(t, err)
+			require.NoError(t, other[1].AllGather(other[1].stream(), in+64, in, 64))
+			for _, r := range other {
+				require.NoError(t, r.Wait(t.Context(), r.stream()))
+			}
+			done(t, first)
+			done(t, other)
+			require.NoError(t, proxy.Close())
+		})
+	}
+}
+
+// What the driver says after Close has returned is logged.
+func TestAFreeThatFailsLaterIsLogged(t *testing.T) {
+	var log lines
+	goOn := make(chan struct{})
+	r := openRanks(t, 1, func(_ int, c *stage.Config, d *double) {
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		d.before = func(method string, _ int) {
+			if method == "FreeHost" {
+				<-goOn
+			}
+		}
+		d.fault = func(method string, nth int) error {
+			if method == "FreeHost" && nth == 1 {
+				return errors.New("hipErrorUnknown")
+			}
+			return nil
+		}
+	})[0]
+	require.NoError(t, r.path.Close())
+	assert.Contains(t, log.String(), "is freed later")
+	close(goOn)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "hipErrorUnknown") }, 5*time.Second, time.Millisecond)
+	r.d.mu.Lock()
+	r.d.blocks = nil // one is lost
+	r.d.mu.Unlock()
+}
+
+// lines is a log.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
