@@ -61,6 +61,7 @@ static int load(hipshim_find find, void *handle, const char *library, struct hip
   cuda_driver = c;
   e = hipshim_new(find_call, NULL, library, t, missing, n);
   if (e) return e;
+  (*t)->exports_range = 1;
   opened = handle;
   table = *t;
   return 0;

@@ -55,10 +55,19 @@ enum { DMABUF_FD = 1, NOT_SUPPORTED = 801, INVALID_VALUE = 1 };
 
 static int export_dmabuf(const struct hipshim *t, uintptr_t p, size_t bytes, int *fd, uint64_t *offset) {
   *offset = 0;
-  if (t->hipMemGetHandleForAddressRange) return t->hipMemGetHandleForAddressRange(fd, (hipDeviceptr_t)p, bytes, DMABUF_FD, 0);
-  if (t->hsa_amd_portable_export_dmabuf)
-    return t->hsa_amd_portable_export_dmabuf((const void *)p, bytes, fd, offset) ? INVALID_VALUE : 0;
-  return NOT_SUPPORTED;
+  // ROCr's goes first: it says where in the buffer p lies.
+  if (t->hsa_amd_portable_export_dmabuf && !t->hsa_amd_portable_export_dmabuf((const void *)p, bytes, fd, offset)) return 0;
+  if (!t->hipMemGetHandleForAddressRange) return t->hsa_amd_portable_export_dmabuf ? INVALID_VALUE : NOT_SUPPORTED;
+  *offset = 0;
+  if (!t->exports_range) {
+    hipDeviceptr_t base = 0;
+    size_t size = 0;
+    if (!t->hipMemGetAddressRange) return NOT_SUPPORTED;
+    int e = t->hipMemGetAddressRange(&base, &size, (hipDeviceptr_t)p);
+    if (e) return e;
+    *offset = p - (uintptr_t)base;
+  }
+  return t->hipMemGetHandleForAddressRange(fd, (hipDeviceptr_t)p, bytes, DMABUF_FD, 0);
 }
 
 int hipshim_export_dmabuf(const struct hipshim *t, int device, uintptr_t p, size_t bytes, int *fd, uint64_t *offset) {

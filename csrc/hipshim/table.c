@@ -108,7 +108,7 @@ int hipshim_has(const struct hipshim *t, int what) {
     case HIPSHIM_CU_MASK: return t->hipExtStreamCreateWithCUMask != NULL;
     case HIPSHIM_CAPTURE_MODE: return t->hipThreadExchangeStreamCaptureMode != NULL;
     case HIPSHIM_ADDRESS_RANGE: return t->hipMemGetAddressRange != NULL;
-    case HIPSHIM_DMABUF: return t->hipMemGetHandleForAddressRange || t->hsa_amd_portable_export_dmabuf;
+    case HIPSHIM_DMABUF: return t->hsa_amd_portable_export_dmabuf || (t->hipMemGetHandleForAddressRange && (t->exports_range || t->hipMemGetAddressRange));
   }
   return 0;
 }

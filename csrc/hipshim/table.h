@@ -97,6 +97,7 @@ typedef struct hipPointerAttribute_t {
 struct hipshim {
   int major;
   int version;        // hipRuntimeGetVersion: major * 10^7 + minor * 10^5 + patch
+  int exports_range;  // a dma-buf is of the range that was asked for, as CUDA's, not of the allocation around it, as HIP's
   char library[1024]; // the file that the entry points come from
 #define HIPSHIM_FIELD(name, args) hipError_t(*name) args;
   HIPSHIM_REQUIRED(HIPSHIM_FIELD)

@@ -266,7 +266,7 @@ func (t *Table) Pointer(device int, p uintptr) (Pointer, int) {
 	}, int(e)
 }
 
-// ExportDMABuf is hipMemGetHandleForAddressRange, else ROCr's export.
+// ExportDMABuf is ROCr's export, else hipMemGetHandleForAddressRange.
 func (t *Table) ExportDMABuf(device int, p uintptr, n int) (fd int, offset uint64, code int) {
 	file, at := C.int(-1), C.uint64_t(0)
 	e := C.hipshim_export_dmabuf(t.c, C.int(device), C.uintptr_t(p), C.size_t(n), &file, &at)

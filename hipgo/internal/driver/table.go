@@ -8,7 +8,7 @@ const (
 	SymbolCUMask       Symbol = iota // hipExtStreamCreateWithCUMask
 	SymbolCaptureMode                // hipThreadExchangeStreamCaptureMode
 	SymbolAddressRange               // hipMemGetAddressRange
-	SymbolDMABuf                     // hipMemGetHandleForAddressRange, or ROCr's export
+	SymbolDMABuf                     // ROCr's export, or hipMemGetHandleForAddressRange
 )
 
 // Pointer is what a runtime knows of an address. Type is numbered by the runtime's version.
