@@ -99,8 +99,10 @@ func (r *rank) landLate() {
 
 // A copy that never ends is a failure like a silent peer's, and what it may write is kept until the device has synchronised.
 func TestALostCopyEndsByTheTimeout(t *testing.T) {
+	t.Parallel()
 	for nth := 1; nth <= 4; nth++ {
 		t.Run(fmt.Sprint(nth), func(t *testing.T) {
+			t.Parallel()
 			ranks := openRanks(t, 2, func(r int, c *stage.Config, d *double) {
 				c.Timeout = 800 * time.Millisecond
 				if r == 1 {
@@ -122,6 +124,7 @@ func TestALostCopyEndsByTheTimeout(t *testing.T) {
 }
 
 func TestWhatACopyMayStillWriteIsNotFreed(t *testing.T) {
+	t.Parallel()
 	ranks := openRanks(t, 2, func(r int, c *stage.Config, d *double) {
 		c.Timeout = 300 * time.Millisecond
 		if r == 1 {
@@ -131,16 +134,7 @@ func TestWhatACopyMayStillWriteIsNotFreed(t *testing.T) {
 	for _, err := range gathers(t, ranks, 3, 100) {
 		require.Error(t, err)
 	}
-	pinned := func() (n int) {
-		ranks[1].d.mu.Lock()
-		defer ranks[1].d.mu.Unlock()
-		for _, b := range ranks[1].d.blocks {
-			if b.host {
-				n++
-			}
-		}
-		return n
-	}
+	pinned := ranks[1].d.pinned
 	before := pinned()
 	err := ranks[1].path.Close()
 	require.ErrorIs(t, err, fabric.ErrDevice)
