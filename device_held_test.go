@@ -4,6 +4,8 @@ package hipfabric
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/stage"
+	"github.com/hipfabric/hipfabric/hipgo"
 	"github.com/hipfabric/hipfabric/hipgo/hiptest"
 )
 
@@ -82,4 +85,23 @@ func TestADriverThatDoesNotReturnHoldsUpNobody(t *testing.T) {
 	for range 2 {
 		require.Error(t, soon(t, "Device", func() error { return <-ended }))
 	}
+}
+
+// The group's Close has given up by then, and nobody is left to close the proxy but the copy's end.
+func TestAProxyEndsWithACopyThatOutlivesItsLastGroup(t *testing.T) {
+	world := hiptest.Start(t, hiptest.Settings{})
+	r := staged(t, opened(t, 1, nil), gpus([]*hipgo.Device{world.Device(0)}, stage.Words))[0]
+	memory, err := world.Device(0).Malloc(4096)
+	require.NoError(t, err)
+	require.NoError(t, world.Fail(hiptest.Fault{Copy: hiptest.CopyLate})) // until Land
+	require.NoError(t, r.calls.AllGather(r.raw(), fabric.DevPtr(memory.Ptr()+1024), fabric.DevPtr(memory.Ptr()), 16))
+	require.Eventually(t, func() bool { return strings.Contains(world.Parked(), "is late") }, 20*time.Second, time.Millisecond)
+	err = r.Close(t.Context())
+	require.ErrorIs(t, err, fabric.ErrDevice)
+	assert.ErrorContains(t, err, "a copy of its may still land")
+	assert.NotErrorIs(t, err, fabric.ErrInvalid, "nobody is told to close a group that is closed")
+	world.Land()
+	require.Eventually(t, func() bool { return world.Parked() == "" }, 20*time.Second, time.Millisecond)
+	require.NoError(t, errors.Join(r.stream.Close(), memory.Close()))
+	assert.Eventually(t, func() bool { return world.Leaks() == "" }, 20*time.Second, time.Millisecond)
 }
