@@ -112,8 +112,10 @@ func (g *Group) Stats() fabric.Stats { return g.host.Stats() }
 
 // Close says goodbye to the other ranks and frees everything: a call in flight, in another goroutine, returns
 // ErrClosed, and so does every later one. A rank that still calls this one gets ErrPeerFailed: meet at a Barrier first.
-// It blocks until the goodbye is out, or ctx ends; either way all is freed. It is idempotent and gives the first
-// result. Its errors are *fabric.OpError with Op "close".
+// It blocks until the goodbye is out, or ctx ends; either way all is freed but what a device may still use. For that it
+// waits five seconds at most for each group with a Device, whatever ctx says; what is left is freed once the device lets go
+// of it, and an ErrDevice names it. It is idempotent and gives the first result. Its errors are *fabric.OpError with Op
+// "close".
 func (g *Group) Close(ctx context.Context) error {
 	g.closeOnce.Do(func() {
 		err := g.leave(ctx)

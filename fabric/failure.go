@@ -150,7 +150,8 @@ func (f *fate) Abort(cause error) {
 }
 
 // Close ends this rank's use of the path: a call under way, in another goroutine, returns ErrClosed, and later ones too. Of
-// device memory, what is queued is abandoned and no stream stays parked on it. It is idempotent.
+// device memory, what is queued is abandoned and no stream stays parked on it; Close waits for what the device may still
+// use, five seconds at most, and an ErrDevice names what is freed later. It is idempotent.
 func (f *fate) Close() error {
 	if !f.closed.CompareAndSwap(false, true) {
 		return nil

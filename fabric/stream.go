@@ -59,5 +59,7 @@ type DeviceMemory interface {
 	Device() DevPtr
 	Len() int
 	Bytes() []byte // the same memory for the CPU; nil where it cannot touch it
+	// Close frees what Alloc gave, and only forgets what Register gave. After a failure it waits for the copies that may
+	// still land there, five seconds at most; its error then says that the memory is not freed.
 	Close() error
 }
