@@ -3,6 +3,7 @@ package stage_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -17,22 +18,24 @@ import (
 )
 
 // More streams wait for their groups' calls than the device has hardware queues, and one proxy serves them all. With queues
-// of its own it goes on; without, calls may end by the deadline, saying why, and no stream stays parked.
+// of its own it goes on; without, the first calls end by the deadline, saying why, and no stream stays parked.
 func TestMoreParkedStreamsThanQueues(t *testing.T) {
 	for _, arm := range []struct {
 		name     string
 		s        hiptest.Settings
+		gate     stage.Gate
 		priority bool // of the engine's streams
 		moves    bool
 	}{
-		{"the proxy has queues of its own", hiptest.Settings{}, false, true},
-		{"the proxy shares the engine's", hiptest.Settings{Missing: []string{"hipExtStreamCreateWithCUMask"}}, false, false},
-		{"the engine's are of high priority", hiptest.Settings{Missing: []string{"hipExtStreamCreateWithCUMask"}}, true, true},
-		{"priorities are ignored", hiptest.Settings{Missing: []string{"hipExtStreamCreateWithCUMask"}, IgnorePriority: true}, true, false},
+		{"the proxy has queues of its own", hiptest.Settings{}, stage.Words, false, true},
+		{"the proxy shares the engine's", hiptest.Settings{Missing: []string{"hipExtStreamCreateWithCUMask"}}, stage.Words, false, false},
+		{"the engine's are of high priority", hiptest.Settings{Missing: []string{"hipExtStreamCreateWithCUMask"}}, stage.Words, true, true},
+		{"priorities are ignored", hiptest.Settings{Missing: []string{"hipExtStreamCreateWithCUMask"}, IgnorePriority: true}, stage.Words, true, false},
+		{"kernels copy by themselves", hiptest.Settings{Missing: []string{"hipExtStreamCreateWithCUMask"}}, stage.Kernels, false, true},
 	} {
 		t.Run(arm.name, func(t *testing.T) {
 			arm.s.Devices, arm.s.HWQueues = 2, 4
-			testParked(t, hiptest.Start(t, arm.s), arm.priority, arm.moves)
+			testParked(t, hiptest.Start(t, arm.s), arm.gate, arm.priority, arm.moves)
 		})
 	}
 }
@@ -40,7 +43,7 @@ func TestMoreParkedStreamsThanQueues(t *testing.T) {
 // parkedGroups are more than the queues.
 const parkedGroups = 6
 
-func testParked(t *testing.T, w *hiptest.World, priority, moves bool) {
+func testParked(t *testing.T, w *hiptest.World, gate stage.Gate, priority, moves bool) {
 	const n = 32 << 10 // too much for a copy by the stream's own queue
 	var proxies [2]*stage.Proxy
 	var paths [2][parkedGroups]*fabric.StreamCollective
@@ -58,7 +61,7 @@ func testParked(t *testing.T, w *hiptest.World, priority, moves bool) {
 	for g := range parkedGroups {
 		net, arbiters := fabrictest.NewNetwork(2), fabrictest.Arbiters(2)
 		for r := range proxies {
-			path, err := stage.Open(stage.Config{Transport: net.Transport(r), Driver: w.Device(r).Seam(), Image: mailbox.Image, Arbiter: arbiters[r],
+			path, err := stage.Open(stage.Config{Transport: net.Transport(r), Driver: w.Device(r).Seam(), Gate: gate, Image: mailbox.Image, Arbiter: arbiters[r],
 				Proxy: proxies[r], Timeout: time.Second})
 			require.NoError(t, err)
 			c := fabric.NewStream(path, fabric.Options{Arbiter: arbiters[r]})
@@ -66,18 +69,25 @@ func testParked(t *testing.T, w *hiptest.World, priority, moves bool) {
 			paths[r][g] = c
 		}
 	}
+	var starts [2]*hipgo.HostBuffer // every queue has its calls before any of them runs
 	for r := range proxies {
+		var err error
+		starts[r], err = w.Device(r).HostMalloc(8)
+		require.NoError(t, err)
 		for g := range parkedGroups {
-			var err error
 			if priority {
 				streams[r][g], err = w.Device(r).NewStreamPriority(-1)
 			} else {
 				streams[r][g], err = w.Device(r).NewStream(hipgo.StreamNonBlocking)
 			}
 			require.NoError(t, err)
+			require.NoError(t, streams[r][g].WaitValue64(starts[r].Words().Addr(0), 1, hipgo.ConditionGte, math.MaxUint64))
 			at := fabric.DevPtr(memory[r][g].Ptr())
 			require.NoError(t, paths[r][g].AllGather(fabric.Stream(streams[r][g].Raw()), at, at+2*n, n))
 		}
+	}
+	for _, start := range starts {
+		start.Words().Store(0, 1)
 	}
 	for r := range proxies {
 		for g, c := range paths[r] {
@@ -85,9 +95,13 @@ func testParked(t *testing.T, w *hiptest.World, priority, moves bool) {
 			require.NoError(t, streams[r][g].Synchronize(ctx), "rank %d group %d is parked", r, g)
 			err := c.Wait(ctx, fabric.Stream(streams[r][g].Raw()))
 			cancel()
-			if moves {
+			switch {
+			case moves:
 				require.NoError(t, err, "rank %d group %d", r, g)
-			} else if err != nil {
+			case g == 0: // its copy is behind its own wait, or another's
+				require.ErrorIs(t, err, fabric.ErrDevice)
+				require.ErrorContains(t, err, "GPU_MAX_HW_QUEUES")
+			case err != nil:
 				assert.True(t, errors.Is(err, fabric.ErrDevice) || errors.Is(err, fabric.ErrTimeout), "%v", err)
 			}
 		}
@@ -99,5 +113,6 @@ func testParked(t *testing.T, w *hiptest.World, priority, moves bool) {
 			assert.NoError(t, memory[r][g].Close())
 		}
 		assert.NoError(t, p.Close())
+		assert.NoError(t, starts[r].Close())
 	}
 }
