@@ -60,6 +60,9 @@ func (t *Transport) inspect(what string, p fabric.DevPtr, n int) error {
 
 // refused says whether the driver found its arguments wrong, and did nothing.
 func refused(err error) bool {
+	if err == nil { // what follows allocates
+		return false
+	}
 	var e interface{ Invalid() bool }
 	return errors.As(err, &e) && e.Invalid()
 }
