@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "world.h"
 
@@ -44,11 +45,20 @@ int fault_call(enum call c) {
     if (atomic_load_explicit(&planted, memory_order_relaxed) == 0)
         return hipSuccess;
     int code = hipSuccess;
+    long us = 0;
     pthread_mutex_lock(&faults_lock);
     for (int i = 0; i < MAX_FAULTS && code == hipSuccess; i++)
-        if (faults[i].set && faults[i].what == 'c' && faults[i].call == (int)c && due(&faults[i]))
-            code = faults[i].code;
+        if (faults[i].set && faults[i].what == 'c' && faults[i].call == (int)c) {
+            struct fault is = faults[i];
+            if (!due(&faults[i]))
+                continue;
+            code = is.code;
+            us += is.us;
+        }
     pthread_mutex_unlock(&faults_lock);
+    struct timespec blocks = {us / 1000000, us % 1000000 * 1000};
+    while (us > 0 && nanosleep(&blocks, &blocks) != 0) {
+    }
     return code;
 }
 
@@ -158,7 +168,7 @@ SOFTHIP_API int softhip_fault(const char *spec) {
         lose(device, f.code == 0 ? hipErrorLaunchFailure : f.code);
         return 0;
     }
-    if ((f.what == 'c' || f.what == 'a') && f.code == 0)
+    if ((f.what == 'c' && f.code == 0 && f.us == 0) || (f.what == 'a' && f.code == 0))
         return fail("softhip: that fault needs a code");
     return plant(&f);
 }

@@ -83,6 +83,7 @@ SOFTHIP_API int softhip_settle(unsigned timeout_ms);
 // softhip_fault plants one failure, told as words "key=value"; each happens once unless times=n (0: always).
 //
 //   call=hipMalloc nth=3 code=2          the third call from now fails, without effect
+//   call=hipMalloc us=1000 code=0        the next call blocks, and then works
 //   async=719 nth=2                      the second operation from now fails; its device's calls then give the code
 //   copy=drop|lost|late nth=1 us=1000    bytes never move; they move but the copy never ends; both come after us
 //                                        (0: at softhip_land)

@@ -9,7 +9,7 @@ import (
 
 // Fault is a failure to plant. Exactly one of Call, Async, Copy and Lost says which.
 type Fault struct {
-	Call  string    // this HIP function fails with Code, without effect
+	Call  string    // this HIP function fails with Code, without effect, or with 0 works, after Delay
 	Async int       // an operation fails with this code, which the device's calls give from then on
 	Copy  CopyFault // a copy goes wrong
 	Lost  bool      // Device is lost now: its calls give Code (0: 719), what is parked ends
@@ -17,7 +17,7 @@ type Fault struct {
 	Nth    int           // which call or operation from now; 0: the next
 	Times  int           // how many in a row; 0: one; -1: all from there
 	Code   int           // of Call, of Lost
-	Delay  time.Duration // of CopyLate; 0: until Land
+	Delay  time.Duration // of CopyLate, 0: until Land; of Call: for how long it blocks
 	Device int           // of Lost
 	On     *Queue        // of Async and Copy: only there
 }
@@ -35,7 +35,7 @@ const (
 func (f Fault) spec() (string, error) {
 	var kind []string
 	if f.Call != "" {
-		kind = append(kind, fmt.Sprintf("call=%s code=%d", f.Call, f.Code))
+		kind = append(kind, fmt.Sprintf("call=%s code=%d us=%d", f.Call, f.Code, f.Delay/time.Microsecond))
 	}
 	if f.Async != 0 {
 		kind = append(kind, fmt.Sprintf("async=%d", f.Async))
