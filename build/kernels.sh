@@ -2,11 +2,13 @@
 # Builds the kernels of csrc/mailbox with clang 19, lld 19 and go, without ROCm and without a CUDA toolkit: mailbox.hipfb, one bundle
 # for every AMD target, mailbox.ptx for NVIDIA's driver to assemble, and mailbox.built, which says what built which bytes. The
 # same compiler makes the same bytes in any folder.
-# usage: build/kernels.sh [FOLDER]    FOLDER: where to put them; csrc/mailbox by default
+# usage: build/kernels.sh [FOLDER [ARCH...]]    FOLDER: where to put them; csrc/mailbox by default. ARCH: AMD targets other than ours
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p "${1:-csrc/mailbox}"
 out=$(cd "${1:-csrc/mailbox}" && pwd)
+[ $# -eq 0 ] || shift
+archs=${*:-gfx90a gfx942 gfx1030 gfx1100 gfx1151 gfx1201}
 clang=${CLANG:-clang++-19}
 
 if ! command -v "$clang" >/dev/null 2>&1; then
@@ -18,7 +20,7 @@ work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 common="-O2 -std=c++17 -Wall -Wextra -Werror -fuse-cuid=none" # a cuid would differ from folder to folder
 objects=""
-for arch in gfx90a gfx942 gfx1030 gfx1100 gfx1151 gfx1201; do
+for arch in $archs; do
     # shellcheck disable=SC2086 # a list of options
     (cd csrc/mailbox && "$clang" -x hip --offload-device-only --no-gpu-bundle-output --offload-arch=$arch -nogpuinc -nogpulib $common \
         -mcode-object-version=5 -o "$work/$arch" mailbox.hip)
