@@ -172,7 +172,7 @@ func TestALostDeviceEndsAllRanksAlike(t *testing.T) {
 // What is opened is closed: the device's books are empty after each of a thousand rounds.
 func TestOpeningAndClosingLeaksNothing(t *testing.T) {
 	rounds := 1000
-	if testing.Short() {
+	if testing.Short() || underRace {
 		rounds = 50
 	}
 	w := hiptest.Start(t, hiptest.Settings{Devices: 2})

@@ -129,7 +129,7 @@ func (h *hip) hold() (func(), error) {
 
 func (h *hip) device(done func() error) fabrictest.Device {
 	return fabrictest.Device{Stream: fabric.Stream(h.s.Raw()), Alloc: h.alloc, Free: h.free, Upload: h.upload, Download: h.download,
-		Synchronize: h.s.Synchronize, Hold: h.hold, Close: done}
+		Synchronize: h.s.Synchronize, Hold: h.hold, Graph: h.graphed, Close: done}
 }
 
 // hipRank is a rank of a group over software devices.
@@ -191,8 +191,12 @@ func hipOpener(t *testing.T, gate stage.Gate, partBytes int) fabrictest.Opener {
 func TestContractOfWordsOnHIP(t *testing.T) {
 	contract(t, hipOpener(t, stage.Words, stage.DefaultPartBytes))
 }
-func TestContractOfWordsOnHIPInParts(t *testing.T) { contract(t, hipOpener(t, stage.Words, 64)) }
+func TestContractOfWordsOnHIPInParts(t *testing.T) {
+	notUnderRace(t)
+	contract(t, hipOpener(t, stage.Words, 64))
+}
 func TestContractOfKernelsOnHIP(t *testing.T) {
+	notUnderRace(t)
 	contract(t, hipOpener(t, stage.Kernels, stage.DefaultPartBytes))
 }
 func TestContractOfKernelsOnHIPInParts(t *testing.T) { contract(t, hipOpener(t, stage.Kernels, 64)) }

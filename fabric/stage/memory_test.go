@@ -50,6 +50,9 @@ func registered(r *rank) fabrictest.Subject {
 // contract.
 func TestContractInPlace(t *testing.T) {
 	for _, partBytes := range []int{64, stage.DefaultPartBytes} {
+		if underRace && partBytes > 64 {
+			continue
+		}
 		fabrictest.RunPairwise(t, func(t *testing.T, world int, o fabrictest.SubjectOptions) []fabrictest.Subject {
 			partBytes := partBytes
 			if !small(o.Group) {

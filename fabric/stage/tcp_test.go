@@ -72,6 +72,11 @@ func tcpOpener(t *testing.T, gate stage.Gate, partBytes int) fabrictest.Opener {
 
 func TestContractOverTCP(t *testing.T) {
 	for _, gate := range []stage.Gate{stage.Words, stage.Kernels} {
-		t.Run(gate.String(), func(t *testing.T) { contract(t, tcpOpener(t, gate, 1024)) })
+		t.Run(gate.String(), func(t *testing.T) {
+			if gate == stage.Kernels {
+				notUnderRace(t)
+			}
+			contract(t, tcpOpener(t, gate, 1024))
+		})
 	}
 }
