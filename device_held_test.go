@@ -37,11 +37,15 @@ func TestADriverThatDoesNotReturnHoldsUpNobody(t *testing.T) {
 	world := hiptest.Start(t, hiptest.Settings{Devices: 2})
 	groups := opened(t, 2, func(c *Config) { c.OpenTimeout = 2 * time.Minute })
 	entered, release := make(chan struct{}, 2), make(chan struct{})
-	t.Cleanup(func() { // what came late is given back
-		close(release)
-		assert.Eventually(t, func() bool { return world.Leaks() == "" }, 20*time.Second, time.Millisecond, world.Leaks())
-	})
 	held := groups[1].family
+	t.Cleanup(func() { // what came late is given back: both shares of the proxy, then its streams
+		close(release)
+		assert.Eventually(t, func() bool {
+			held.mu.Lock()
+			defer held.mu.Unlock()
+			return len(held.proxies) == 0 && world.Leaks() == ""
+		}, 20*time.Second, time.Millisecond)
+	})
 	held.newProxy = func(d stage.Driver) (*stage.Proxy, error) {
 		entered <- struct{}{}
 		<-release

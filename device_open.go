@@ -38,7 +38,7 @@ func BuiltinKernels(d *hipgo.Device) []byte {
 }
 
 // driverWithin is what the calls of a driver have to return once nobody waits for the device any more.
-const driverWithin = time.Second
+const driverWithin = 3 * time.Second
 
 // connectChannel makes the connections and what moves device memory over them. It leaves a driver that does not return to itself: what
 // that gives later is given back.
