@@ -18,6 +18,7 @@ type Seam struct {
 	host    ledger[*byte, []byte]
 	memory  ledger[uintptr, int]
 	streams ledger[uintptr, uintptr] // and the event of each
+	events  ledger[uintptr, struct{}]
 	modules ledger[uintptr, unsafe.Pointer]
 }
 
@@ -128,6 +129,27 @@ func (s *Seam) CloseStream(stream, event uintptr) error {
 		return err
 	}
 	return s.d.rt.check("hipEventDestroy", t.EventDestroy(at, event))
+}
+
+// OpenEvent gives an event, for Record on any stream of the device.
+func (s *Seam) OpenEvent() (event uintptr, err error) {
+	made, err := s.d.NewEvent(EventDisableTiming)
+	if err != nil {
+		return 0, err
+	}
+	s.events.give(made.raw, struct{}{})
+	return made.raw, nil
+}
+
+// CloseEvent takes back what OpenEvent gave.
+func (s *Seam) CloseEvent(event uintptr) error {
+	ours, err := s.events.take(event, func(struct{}) error {
+		return s.d.rt.check("hipEventDestroy", s.d.rt.t.EventDestroy(s.d.ordinal, event))
+	})
+	if !ours {
+		return invalid("event %#x: not from OpenEvent, or closed already", event)
+	}
+	return err
 }
 
 // Copy queues a copy in any direction.

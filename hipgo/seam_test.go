@@ -141,6 +141,20 @@ func TestWithoutCUMasksAStreamIsNotPrivate(t *testing.T) {
 	require.ErrorContains(t, err, "hipEventCreateWithFlags")
 }
 
+func TestASeamsEventHasNoStreamOfItsOwn(t *testing.T) {
+	b := start(t, hiptest.Settings{})
+	seam := b.d.Seam()
+	event, err := seam.OpenEvent()
+	require.NoError(t, err)
+	require.NoError(t, seam.Record(b.s.Raw(), event))
+	require.NoError(t, b.d.WrapEvent(event).Synchronize(within(t, bound)))
+	require.NoError(t, seam.CloseEvent(event))
+	require.ErrorContains(t, seam.CloseEvent(event), "not from OpenEvent, or closed already")
+	require.NoError(t, b.Fail(hiptest.Fault{Call: "hipEventCreateWithFlags", Code: 2}))
+	_, err = seam.OpenEvent()
+	require.ErrorContains(t, err, "hipEventCreateWithFlags")
+}
+
 func TestASeamsHotCallsAllocateNothing(t *testing.T) {
 	b := start(t, hiptest.Settings{})
 	seam := b.d.Seam()

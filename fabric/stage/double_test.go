@@ -184,6 +184,27 @@ func (d *double) CloseStream(stream, event uintptr) error {
 	return nil
 }
 
+func (d *double) OpenEvent() (event uintptr, err error) {
+	if err := d.enter("OpenEvent"); err != nil {
+		return 0, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.next++
+	d.events[d.next] = &mark{}
+	return d.next, nil
+}
+
+func (d *double) CloseEvent(event uintptr) error {
+	if err := d.enter("CloseEvent"); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.events, event)
+	return nil
+}
+
 func (d *double) line(stream uintptr) *line {
 	d.mu.Lock()
 	defer d.mu.Unlock()

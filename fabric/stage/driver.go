@@ -21,6 +21,9 @@ type Driver interface {
 	// so that streams parked on a wait cannot hold it up.
 	OpenStream() (stream, event uintptr, private bool, err error)
 	CloseStream(stream, event uintptr) error
+	// OpenEvent gives an event for Record on any stream.
+	OpenEvent() (event uintptr, err error)
+	CloseEvent(event uintptr) error
 	// Copy queues a copy in any direction.
 	Copy(stream, dst, src uintptr, bytes int) error
 	Record(stream, event uintptr) error

@@ -130,7 +130,7 @@ func (t *Transport) open() (err error) {
 		return t.openErr("pinned memory for the slabs", err)
 	}
 	if err = t.sync.open(t.d); err != nil {
-		return t.openErr("a stream for waits", err)
+		return t.openErr("an event for waits", err)
 	}
 	if t.c.Gate == Kernels {
 		t.gate, err = newKernelsGate(t)

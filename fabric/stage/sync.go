@@ -13,13 +13,13 @@ import (
 
 // syncer is the event that waits for streams go by. One wait has it at a time.
 type syncer struct {
-	stream, event uintptr
-	opened        bool
-	free          chan struct{} // has a token while in use
+	event  uintptr
+	opened bool
+	free   chan struct{} // has a token while in use
 }
 
 func (s *syncer) open(d Driver) (err error) {
-	s.stream, s.event, _, err = d.OpenStream()
+	s.event, err = d.OpenEvent()
 	s.opened = err == nil
 	return err
 }
