@@ -8,6 +8,7 @@ import (
 	"github.com/hipfabric/hipfabric/fabric/fabrictest"
 	"github.com/hipfabric/hipfabric/fabric/stage"
 	"github.com/hipfabric/hipfabric/hipgo"
+	"github.com/hipfabric/hipfabric/hipgo/hiptest"
 )
 
 // hipGraph is a graph of an engine's stream.
@@ -43,5 +44,5 @@ func (h *hip) graphed(record func() error) (fabrictest.Graph, error) {
 
 func TestContractOfGraphsOnHIP(t *testing.T) {
 	notUnderRace(t)
-	fabrictest.RunCapture(t, hipOpener(t, stage.Kernels, 1024)) // which the longest calls have two of
+	fabrictest.RunCapture(t, hipOpener(t, hiptest.Settings{}, stage.Kernels, 1024)) // which the longest calls have two of
 }

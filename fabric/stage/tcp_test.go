@@ -45,8 +45,9 @@ func overTCP(t testing.TB, world int, group string, spin time.Duration) []wired 
 	return ends
 }
 
-func tcpOpener(t *testing.T, gate stage.Gate, partBytes int) fabrictest.Opener {
-	w := hiptest.Start(t, hiptest.Settings{Devices: hipRanks})
+func tcpOpener(t *testing.T, s hiptest.Settings, gate stage.Gate, partBytes int) fabrictest.Opener {
+	s.Devices = hipRanks
+	w := hiptest.Start(t, s)
 	return func(t *testing.T, world int, o fabrictest.SubjectOptions) []fabrictest.Subject {
 		partBytes := partBytes
 		if !small(o.Group) {
@@ -76,7 +77,7 @@ func TestContractOverTCP(t *testing.T) {
 			if gate == stage.Kernels {
 				notUnderRace(t)
 			}
-			contract(t, tcpOpener(t, gate, 1024))
+			contract(t, tcpOpener(t, hiptest.Settings{Integrated: gate == stage.Kernels}, gate, 1024))
 		})
 	}
 }
