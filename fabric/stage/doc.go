@@ -10,4 +10,14 @@
 //
 // Only what is registered here is touched by the CPU in place of a copy, and only on a device that shares its memory with it.
 // Every stream that waits is let go, whatever fails, and no memory that the device may still write is freed.
+//
+// Each guard of this path has a test that fails without it:
+//
+//	a part says what it is a part of          TestAPartIsNoCall, TestLayoutsThatOnlyDifferWhole
+//	a stream waits for done                   TestContractInParts
+//	the proxy waits for ready                 TestContractInParts/held; kernels: TestCapturedStepsAreReplayed
+//	a copy down has landed before the wire    TestContractInParts, TestCopiesAreWaitedFor
+//	PartBytes has its bounds                  TestBadSettingsAreRefusedByName
+//	a copy nobody can ask after frees nothing TestAProbeThatFailsFreesNothing
+//	a refused stream takes no slot            TestAStreamOfAnotherDeviceIsRefused
 package stage
