@@ -31,11 +31,11 @@ func (h header) String() string {
 		s += fmt.Sprintf(", root %d", h.rank)
 	}
 	part := h.hash >> fabric.HashPartShift
-	switch {
-	case h.op == fabric.AllGatherV:
+	switch h.op {
+	case fabric.AllGatherV:
 		s += fmt.Sprintf(", lengths %#x", h.hash)
 		part = 0
-	case h.op == fabric.AllGatherRows:
+	case fabric.AllGatherRows:
 		s += fmt.Sprintf(", rows of %d", h.hash^part<<fabric.HashPartShift)
 	}
 	if part != 0 {

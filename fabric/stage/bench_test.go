@@ -134,6 +134,7 @@ func BenchmarkLatency(b *testing.B) {
 					return err
 				}
 				for at.Load(0) != uint64(i+1) {
+					continue
 				}
 				at.Store(1, uint64(i+1))
 				if err := h.s.Synchronize(context.Background()); err != nil {

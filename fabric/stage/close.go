@@ -76,10 +76,10 @@ func (t *Transport) given(freed <-chan error) error {
 // emptied returns once nobody uses this group's words any more: no call in progress here, and no stream that has not
 // passed its waits.
 func (t *Transport) emptied() {
-	timer := time.NewTimer(restMin)
+	timer := time.NewTimer(restLeast)
 	defer timer.Stop()
 	rest := func() {
-		timer.Reset(restMax)
+		timer.Reset(restMost)
 		<-timer.C
 	}
 	for t.inside.Load() > 0 {
@@ -106,7 +106,7 @@ func (t *Transport) hasPassed(stream uintptr) bool {
 		if done || err != nil {
 			return err == nil
 		}
-		timer := time.NewTimer(restMax)
+		timer := time.NewTimer(restMost)
 		<-timer.C
 	}
 }

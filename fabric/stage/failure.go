@@ -10,7 +10,10 @@ import (
 // parked.
 type inward struct{ t *Transport }
 
-func (a inward) Report(local error) error { return a.t.fail(fabric.CauseOf(local)) }
+func (a inward) Report(local error) error {
+	a.t.fail(fabric.CauseOf(local))
+	return a.t.failed.Load()
+}
 
 func (a inward) Cause() error {
 	if c := a.t.failed.Load(); c != nil {
@@ -20,17 +23,16 @@ func (a inward) Cause() error {
 }
 
 // fail ends the group for this rank: the wire first, so that nothing writes or reads a buffer that a released stream gives
-// back; the streams are let go by the proxy, or by the watch. It blocks for nobody, keeps the first cause, and gives it.
-func (t *Transport) fail(local *fabric.Cause) *fabric.Cause {
+// back; the streams are let go by the proxy, or by the watch. It blocks for nobody and keeps the first cause.
+func (t *Transport) fail(local *fabric.Cause) {
 	if !t.failed.CompareAndSwap(nil, local) {
-		return t.failed.Load()
+		return
 	}
 	t.wire.Abort(local)
 	go t.settle(local)
 	if t.proxy != nil {
 		t.proxy.rouse()
 	}
-	return local
 }
 
 // settle hears the group's cause. That this rank has closed is none, be it by Close or by the Abort before it.

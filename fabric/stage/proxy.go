@@ -19,9 +19,9 @@ const (
 	turnEvery  = 64 // idle rounds between turns for this process's other goroutines
 	// A proxy that waits for a stream cannot be woken by it: it looks again after a part of the time that it has waited,
 	// within these bounds.
-	restPart = 64
-	restMin  = 50 * time.Microsecond
-	restMax  = 4 * time.Millisecond
+	restPart  = 64
+	restLeast = 50 * time.Microsecond
+	restMost  = 4 * time.Millisecond
 )
 
 // Proxy acts for the streams of a device: one goroutine, locked to its thread, that drives all groups' calls with two copy
@@ -177,7 +177,7 @@ func (p *Proxy) round() (moved bool) {
 	return moved
 }
 
-func restAfter(idle time.Duration) time.Duration { return min(max(idle/restPart, restMin), restMax) }
+func restAfter(idle time.Duration) time.Duration { return min(max(idle/restPart, restLeast), restMost) }
 
 // rest waits for a while, or for a call; false once the proxy is to end.
 func (p *Proxy) rest(timer *time.Timer, idle time.Duration) bool {

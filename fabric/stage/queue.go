@@ -121,7 +121,7 @@ func (t *Transport) patience(room func() bool) error {
 		return nil
 	}
 	t.proxy.called()
-	timer := time.NewTimer(restMin)
+	timer := time.NewTimer(restLeast)
 	defer timer.Stop()
 	last, since := t.moved.Load(), time.Now()
 	for {

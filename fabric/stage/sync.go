@@ -143,7 +143,7 @@ func (t *Transport) lost(ctx context.Context, stream uintptr, mine bool) error {
 		}
 		return t.notDry(stream)
 	}
-	look := time.NewTicker(restMin)
+	look := time.NewTicker(restLeast)
 	defer look.Stop()
 	for {
 		if done, err := t.d.Query(t.sync.event); err != nil {
