@@ -193,11 +193,16 @@ func TestEachCheckFailsOnARuntimeThatGetsItWrong(t *testing.T) {
 	}
 	for _, b := range brokenRuntimes() {
 		t.Run(strings.ReplaceAll(b.name, " ", "-"), func(t *testing.T) {
+			shown := false
 			for _, c := range checks() {
 				want, asked := b.checks[c.name]
 				if !asked {
 					continue
 				}
+				if raced && shown {
+					continue // the plain run has them all
+				}
+				shown = true
 				t.Run(c.name, func(t *testing.T) {
 					got := onBroken(t, b, c)
 					assert.Equal(t, want, got.Result, "%s %v", got.Seen, got.Parked)
