@@ -273,7 +273,7 @@ func cudaSelfTest(t *testing.T, d *hipgo.Device) {
 	assert.NotContains(t, err.Error(), "left behind", "a word that lets a comparison by sign through has released the stream")
 	seam := d.Seam()
 	assert.Contains(t, seam.String(), "CUDA 12.4.0")
-	stream, event, private, err := seam.OpenStream()
+	stream, event, private, err := seam.OpenStream(false)
 	require.NoError(t, err)
 	assert.False(t, private)
 	require.NoError(t, seam.CloseStream(stream, event))

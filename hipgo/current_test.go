@@ -90,7 +90,7 @@ func TestASeamLeavesTheThreadsDeviceAsItWas(t *testing.T) {
 	still("device", err)
 	_, err = seam.Inspect(p, 64)
 	still("inspect", err)
-	stream, event, _, err := seam.OpenStream()
+	stream, event, _, err := seam.OpenStream(false)
 	still("stream", err)
 	still("copy", seam.Copy(stream, p, at, 64))
 	still("write+wait", seam.WriteWait(stream, at, 1, at, 1))

@@ -96,7 +96,15 @@ func (s *Seam) FreeHost(mem []byte) error {
 func (s *Seam) Inspect(p uintptr, bytes int) (host bool, err error) { return s.d.inspect(p, bytes) }
 
 // OpenStream gives a stream and an event for it. private: a hardware queue of its own, which no parked stream can hold up.
-func (s *Seam) OpenStream() (stream, event uintptr, private bool, err error) {
+// eventOnly: an event alone, for Record on any stream of the device, and stream 0.
+func (s *Seam) OpenStream(eventOnly bool) (stream, event uintptr, private bool, err error) {
+	if eventOnly {
+		mark, err := s.d.NewEvent(EventDisableTiming)
+		if err == nil {
+			s.events.give(mark.raw, struct{}{})
+		}
+		return 0, mark.raw, false, err
+	}
 	made, err := s.d.NewStreamCUMask(nil)
 	private = err == nil
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -116,6 +124,13 @@ func (s *Seam) OpenStream() (stream, event uintptr, private bool, err error) {
 // CloseStream takes back what OpenStream gave, waiting inside HIP until the stream has run dry.
 func (s *Seam) CloseStream(stream, event uintptr) error {
 	t, at := s.d.rt.t, s.d.ordinal
+	if stream == 0 {
+		ours, err := s.events.take(event, func(struct{}) error { return s.d.rt.check("hipEventDestroy", t.EventDestroy(at, event)) })
+		if !ours {
+			return invalid("event %#x: not from OpenStream, or closed already", event)
+		}
+		return err
+	}
 	ours, err := s.streams.take(stream, func(its uintptr) error {
 		if its != event {
 			return invalid("event %#x is not stream %#x's", event, stream)
@@ -129,27 +144,6 @@ func (s *Seam) CloseStream(stream, event uintptr) error {
 		return err
 	}
 	return s.d.rt.check("hipEventDestroy", t.EventDestroy(at, event))
-}
-
-// OpenEvent gives an event, for Record on any stream of the device.
-func (s *Seam) OpenEvent() (event uintptr, err error) {
-	made, err := s.d.NewEvent(EventDisableTiming)
-	if err != nil {
-		return 0, err
-	}
-	s.events.give(made.raw, struct{}{})
-	return made.raw, nil
-}
-
-// CloseEvent takes back what OpenEvent gave.
-func (s *Seam) CloseEvent(event uintptr) error {
-	ours, err := s.events.take(event, func(struct{}) error {
-		return s.d.rt.check("hipEventDestroy", s.d.rt.t.EventDestroy(s.d.ordinal, event))
-	})
-	if !ours {
-		return invalid("event %#x: not from OpenEvent, or closed already", event)
-	}
-	return err
 }
 
 // Copy queues a copy in any direction.
@@ -239,7 +233,7 @@ func (s *Seam) AllocDevice(bytes int) (uintptr, error) {
 }
 
 func (s *Seam) zero(b *Buffer) error {
-	raw, event, _, err := s.OpenStream()
+	raw, event, _, err := s.OpenStream(false)
 	if err != nil {
 		return errors.Join(err, b.Close())
 	}

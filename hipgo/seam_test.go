@@ -85,7 +85,7 @@ func TestASeamMovesBytesBehindAWord(t *testing.T) {
 	require.NoError(t, err)
 	trace := b.Trace()
 	assert.Equal(t, "MemsetAsync", trace[len(trace)-1].Name, "fresh memory may hold anything")
-	stream, event, private, err := seam.OpenStream()
+	stream, event, private, err := seam.OpenStream(false)
 	require.NoError(t, err)
 	assert.True(t, private)
 	copy(mem, "staged")
@@ -132,33 +132,34 @@ func TestASeamMovesBytesBehindAWord(t *testing.T) {
 func TestWithoutCUMasksAStreamIsNotPrivate(t *testing.T) {
 	b := start(t, hiptest.Settings{Missing: []string{"hipExtStreamCreateWithCUMask"}})
 	seam := b.d.Seam()
-	stream, event, private, err := seam.OpenStream()
+	stream, event, private, err := seam.OpenStream(false)
 	require.NoError(t, err)
 	assert.False(t, private)
 	require.NoError(t, seam.CloseStream(stream, event))
 	require.NoError(t, b.Fail(hiptest.Fault{Call: "hipEventCreateWithFlags", Code: 2}))
-	_, _, _, err = seam.OpenStream()
+	_, _, _, err = seam.OpenStream(false)
 	require.ErrorContains(t, err, "hipEventCreateWithFlags")
 }
 
 func TestASeamsEventHasNoStreamOfItsOwn(t *testing.T) {
 	b := start(t, hiptest.Settings{})
 	seam := b.d.Seam()
-	event, err := seam.OpenEvent()
+	none, event, _, err := seam.OpenStream(true)
 	require.NoError(t, err)
+	assert.Zero(t, none)
 	require.NoError(t, seam.Record(b.s.Raw(), event))
 	require.NoError(t, b.d.WrapEvent(event).Synchronize(within(t, bound)))
-	require.NoError(t, seam.CloseEvent(event))
-	require.ErrorContains(t, seam.CloseEvent(event), "not from OpenEvent, or closed already")
+	require.NoError(t, seam.CloseStream(0, event))
+	require.ErrorContains(t, seam.CloseStream(0, event), "not from OpenStream, or closed already")
 	require.NoError(t, b.Fail(hiptest.Fault{Call: "hipEventCreateWithFlags", Code: 2}))
-	_, err = seam.OpenEvent()
+	_, _, _, err = seam.OpenStream(true)
 	require.ErrorContains(t, err, "hipEventCreateWithFlags")
 }
 
 func TestASeamsHotCallsAllocateNothing(t *testing.T) {
 	b := start(t, hiptest.Settings{})
 	seam := b.d.Seam()
-	stream, event, _, err := seam.OpenStream()
+	stream, event, _, err := seam.OpenStream(false)
 	require.NoError(t, err)
 	at := b.page.Ptr()
 	for name, call := range map[string]func() error{

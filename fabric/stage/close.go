@@ -131,7 +131,7 @@ func (t *Transport) free() error {
 		}
 	}
 	if t.sync.opened {
-		errs = append(errs, t.d.CloseEvent(t.sync.event))
+		errs = append(errs, t.d.CloseStream(0, t.sync.event))
 	}
 	return errors.Join(errs...)
 }

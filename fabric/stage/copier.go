@@ -19,7 +19,7 @@ type copier struct {
 
 func (c *copier) open(d Driver) (err error) {
 	c.d = d
-	c.stream, c.event, c.private, err = d.OpenStream()
+	c.stream, c.event, c.private, err = d.OpenStream(false)
 	return err
 }
 

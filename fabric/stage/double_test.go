@@ -156,11 +156,13 @@ func (d *double) stream() uintptr {
 	return d.next
 }
 
-func (d *double) OpenStream() (stream, event uintptr, private bool, err error) {
+func (d *double) OpenStream(eventOnly bool) (stream, event uintptr, private bool, err error) {
 	if err := d.enter("OpenStream"); err != nil {
 		return 0, 0, false, err
 	}
-	stream = d.stream()
+	if !eventOnly {
+		stream = d.stream()
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.next++
@@ -172,35 +174,16 @@ func (d *double) CloseStream(stream, event uintptr) error {
 	if err := d.enter("CloseStream"); err != nil {
 		return err
 	}
-	s := d.line(stream)
-	if s == nil {
-		return invalid("no such stream")
+	if stream != 0 {
+		s := d.line(stream)
+		if s == nil {
+			return invalid("no such stream")
+		}
+		s.end()
 	}
-	s.end()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.streams, stream)
-	delete(d.events, event)
-	return nil
-}
-
-func (d *double) OpenEvent() (event uintptr, err error) {
-	if err := d.enter("OpenEvent"); err != nil {
-		return 0, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.next++
-	d.events[d.next] = &mark{}
-	return d.next, nil
-}
-
-func (d *double) CloseEvent(event uintptr) error {
-	if err := d.enter("CloseEvent"); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	delete(d.events, event)
 	return nil
 }

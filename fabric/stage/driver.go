@@ -19,11 +19,9 @@ type Driver interface {
 	Inspect(p uintptr, bytes int) (host bool, err error)
 	// OpenStream gives a non-blocking stream and an event for it; private where the stream has a hardware queue of its own,
 	// so that streams parked on a wait cannot hold it up.
-	OpenStream() (stream, event uintptr, private bool, err error)
+	// eventOnly: an event alone, for Record on streams of the engine's; CloseStream takes it back with stream 0.
+	OpenStream(eventOnly bool) (stream, event uintptr, private bool, err error)
 	CloseStream(stream, event uintptr) error
-	// OpenEvent gives an event for Record on any stream.
-	OpenEvent() (event uintptr, err error)
-	CloseEvent(event uintptr) error
 	// Copy queues a copy in any direction.
 	Copy(stream, dst, src uintptr, bytes int) error
 	Record(stream, event uintptr) error

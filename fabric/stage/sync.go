@@ -19,7 +19,7 @@ type syncer struct {
 }
 
 func (s *syncer) open(d Driver) (err error) {
-	s.event, err = d.OpenEvent()
+	_, s.event, _, err = d.OpenStream(true)
 	s.opened = err == nil
 	return err
 }
