@@ -57,7 +57,7 @@ func (g *Group) connectChannel(ctx context.Context, c *channel, device *hipgo.De
 	made := make(chan mover, 1)
 	go func() {
 		made <- g.family.move(device, stage.Config{Transport: host, Driver: device.Seam(), Image: image, Gate: c.gate, PartBytes: cfg.PartBytes,
-			Group: cfg.Name, Timeout: cfg.Timeout, Arbiter: c.sub})
+			Group: cfg.Name, Timeout: cfg.Timeout, Arbiter: c.sub, Logger: cfg.Logger})
 	}()
 	m, held := within(ctx, c.sub.Done(), made)
 	switch {
