@@ -73,7 +73,10 @@ func TestContractWhole(t *testing.T) {
 	notUnderRace(t)
 	contract(t, opener(stage.DefaultPartBytes))
 }
-func TestContractInParts(t *testing.T) { contract(t, opener(64)) }
+func TestContractInParts(t *testing.T) {
+	notUnderRace(t)
+	contract(t, opener(64))
+}
 
 // notUnderRace is for what the race detector sees in another run of the contract, too.
 func notUnderRace(t *testing.T) {
