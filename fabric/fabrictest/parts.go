@@ -14,7 +14,7 @@ func testParts(t *testing.T, open Opener) {
 	for world := 2; world <= maxWorld; world++ {
 		subjects := openWorld(t, open, world, SubjectOptions{Group: "parts", Timeout: valuesTimeout})
 		if _, ok := subjects[0].(*host); !ok {
-			t.Skip("only a path for host memory is given parts")
+			return // a path that queues cuts its calls itself
 		}
 		together(t, world, time.Minute, func(rank int) error {
 			c := subjects[rank].(*host).c
