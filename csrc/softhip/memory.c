@@ -81,6 +81,7 @@ static void registry_remove(struct alloc *a) {
 
 // unmap gives a's memory back; the addresses that the caller knew stay reserved and untouchable for a while.
 static void unmap(struct alloc *a, bool keep_addresses) {
+    forget_unseen(a->view, a->size);
     if (a->kind != MEMORY_REGISTERED && a->size > 0)
         memset(a->view, POISON, a->size);
     if (a->view != (char *)a->base)
@@ -313,6 +314,7 @@ API(hipHostUnregister)(void *p) {
     for (int d = 0; d < world.set.visibles; d++)
         drain_device(d);
     pthread_mutex_lock(&world_lock);
+    forget_unseen(a->view, a->size);
     free(a);
     return end(device_error(current_device()));
 }

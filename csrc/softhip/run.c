@@ -46,6 +46,15 @@ static void remember_unseen(const struct op *o, uint64_t value) {
     pthread_mutex_unlock(&world.stale_lock);
 }
 
+// forget_unseen is for memory that is given back: what comes to lie there has been written by no stream.
+void forget_unseen(const char *at, size_t bytes) {
+    pthread_mutex_lock(&world.stale_lock);
+    for (size_t i = 0; i < sizeof world.unseen / sizeof *world.unseen; i++)
+        if (world.unseen[i].at - (uintptr_t)at < bytes)
+            world.unseen[i].at = 0;
+    pthread_mutex_unlock(&world.stale_lock);
+}
+
 bool word_met(const struct op *o, uint64_t is) {
     uint64_t all = o->width == 4 ? 0xffffffffu : ~(uint64_t)0;
     uint64_t value = o->value & all, mask = o->mask & all;

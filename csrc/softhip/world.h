@@ -304,6 +304,7 @@ void rouse(struct engine *e);
 int op_run(struct engine *e, struct op *o);
 uint64_t word_load(const struct op *o);
 bool word_met(const struct op *o, uint64_t is);
+void forget_unseen(const char *at, size_t bytes);
 // stream.c
 int stream_enter(void *handle, struct stream **s);
 int stream_begin(void *handle, struct stream **s);

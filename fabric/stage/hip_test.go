@@ -202,6 +202,13 @@ func TestContractOfWordsOnHIPInParts(t *testing.T) {
 	contract(t, hipOpener(t, hiptest.Settings{}, stage.Words, 64))
 }
 
+func TestContractOfWordsOnHardHIP(t *testing.T) {
+	notUnderRace(t)
+	s := hard
+	s.HIP = "6.2.41134"
+	contract(t, hipOpener(t, s, stage.Words, 1024))
+}
+
 func TestContractOfKernelsOnHardHIP(t *testing.T) {
 	notUnderRace(t)
 	contract(t, hipOpener(t, hard, stage.Kernels, stage.DefaultPartBytes))

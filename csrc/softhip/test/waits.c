@@ -102,6 +102,31 @@ static void host_releases(void) {
     OK(hipHostFree(v));
 }
 
+// What a stream wrote to memory that is given back says nothing of what comes to lie there.
+static void host_releases_new_memory(void) {
+    begin("write_releases=0");
+    void *a = new_stream();
+    static uint64_t word[8];
+    for (int lap = 0; lap < 2; lap++) {
+        store(word, 0);
+        OK(hipHostRegister(word, sizeof word, 0));
+        if (lap == 0) {
+            OK(hipStreamWriteValue64(a, word, 5, 0));
+            OK(hipStreamSynchronize(a));
+        } else {
+            OK(hipStreamWaitValue64(a, word, 5, WAIT_GTE, ~0ull));
+            CHECK(ends_parked());
+            store(word, 5);
+            OK(softhip_settle(20000));
+            CHECK(hipStreamQuery(a) == 0);
+            store(word, 6);
+            OK(hipStreamSynchronize(a));
+        }
+        OK(hipHostUnregister(word));
+    }
+    OK(hipStreamDestroy(a));
+}
+
 // HIP 7 resolves the address against the current device.
 static void current(void) {
     begin("devices=2 hip=7.2.0");
@@ -134,5 +159,6 @@ void test_waits(void) {
     OK(hipStreamDestroy(s));
     OK(hipHostFree(w));
     host_releases();
+    host_releases_new_memory();
     current();
 }
