@@ -25,7 +25,8 @@ build tsan -O1 -fsanitize=thread
 run ThreadSanitizer env TSAN_OPTIONS=halt_on_error=1 "$out/tsan"
 if command -v valgrind >/dev/null; then
     build valgrind -O1 -DNO_TOUCH # it would tell of the touches that a test wants to fault
-    run valgrind valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite "$out/valgrind"
+    # fair-sched: valgrind runs one thread at a time, and one that spins would keep the others out for ever.
+    run valgrind valgrind -q --fair-sched=yes --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite "$out/valgrind"
 else
     echo 'test-c: softhip, valgrind: not installed (apt-get install valgrind)'
 fi
