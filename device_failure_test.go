@@ -229,7 +229,7 @@ func TestALargeCopyQueuedBehindACallEndsTheGroupInsteadOfHangingIt(t *testing.T)
 	for r := range 2 {
 		err := c.wait(t, r)
 		require.ErrorIs(t, err, fabric.ErrDevice)
-		assert.ErrorContains(t, err, "has not landed within 1s")
+		assert.ErrorContains(t, err, "has not landed within 875ms")
 	}
 	c.end(t)
 	for i := range memory {

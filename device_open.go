@@ -45,7 +45,8 @@ const driverWithin = 3 * time.Second
 func (g *Group) connectChannel(ctx context.Context, c *channel, device *hipgo.Device, image []byte) error {
 	cfg := g.cfg
 	cfg.Name += deviceSuffix
-	settings := tcpConfig(&cfg, g.family.spin(cfg.SpinFor, g.session.LocalRanks()))
+	policy := g.family.spin(cfg.SpinFor, g.session.LocalRanks()) // the channel is one more wait: the proxy's, beside the engine's own
+	settings := tcpConfig(&cfg, policy)
 	settings.Channel = c.sub.Key()
 	host, err := tcp.Open(ctx, c.sub, settings)
 	if err != nil {
@@ -57,7 +58,7 @@ func (g *Group) connectChannel(ctx context.Context, c *channel, device *hipgo.De
 	made := make(chan mover, 1)
 	go func() {
 		made <- g.family.move(device, stage.Config{Transport: host, Driver: device.Seam(), Image: image, Gate: c.gate, PartBytes: cfg.PartBytes,
-			Group: cfg.Name, Timeout: cfg.Timeout, Arbiter: c.sub, Logger: cfg.Logger})
+			Group: cfg.Name, Timeout: cfg.Timeout, Arbiter: c.sub, Yield: policy.yield, Logger: cfg.Logger})
 	}()
 	m, held := within(ctx, c.sub.Done(), made)
 	switch {

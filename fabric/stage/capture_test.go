@@ -329,3 +329,30 @@ func TestCapturesAreRefusedByName(t *testing.T) {
 		done(t, ranks)
 	}
 }
+
+func TestAGraphWithHalfACallEndsTheGroup(t *testing.T) {
+	w := hiptest.Start(t, hiptest.Settings{})
+	ranks := openHIP(t, w, 1, stage.Config{Gate: stage.Kernels}, nil)
+	r := ranks[0]
+	p, err := r.alloc(64)
+	require.NoError(t, err)
+	plan, err := r.Capture(r.stream())
+	require.NoError(t, err)
+	require.NoError(t, r.s.BeginCapture(hipgo.CaptureRelaxed))
+	require.NoError(t, w.Fail(hiptest.Fault{Call: "hipModuleLaunchKernel", Nth: 2, Code: 2}))
+	require.ErrorIs(t, r.Broadcast(r.stream(), p, 64, 0), fabric.ErrCapture, "the stage is in the graph, its collect is not")
+	graph, err := r.s.EndCapture()
+	require.NoError(t, err)
+	require.NoError(t, plan.End())
+	exec, err := graph.Instantiate()
+	require.NoError(t, err)
+	require.NoError(t, exec.Launch(r.s))
+	require.Eventually(t, func() bool { return r.Check() != nil }, 20*time.Second, time.Millisecond)
+	require.ErrorIs(t, r.Check(), fabric.ErrAborted)
+	require.ErrorContains(t, r.Check(), "of which a call could not be captured")
+	require.NoError(t, plan.Release())
+	require.NoError(t, r.s.Synchronize(t.Context()))
+	require.NoError(t, exec.Close())
+	require.NoError(t, graph.Close())
+	done(t, ranks)
+}

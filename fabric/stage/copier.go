@@ -99,7 +99,7 @@ func (t *Transport) copied(c *copier, j *job, start func(*Transport, *job) (none
 // the one that says so.
 func (t *Transport) late(c *copier, j *job) {
 	if limit := t.c.Timeout - t.c.Timeout/8; limit >= 0 && t.proxy.now.Sub(j.since) >= limit {
-		text := fmt.Sprintf("rank %d: a copy of %v part %d on %v has not landed within %v, and still may", t.rank, j.e.call.Op, j.part, t.d, t.c.Timeout)
+		text := fmt.Sprintf("rank %d: a copy of %v part %d on %v has not landed within %v, and still may", t.rank, j.e.call.Op, j.part, t.d, limit)
 		if !c.private {
 			text += "; its stream shares a hardware queue with others, where the library has no streams with one of their own: a stream that " +
 				"waits on it holds up all, so use no more streams than queues (GPU_MAX_HW_QUEUES)"

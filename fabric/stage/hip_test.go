@@ -146,7 +146,7 @@ func openHIP(t testing.TB, w *hiptest.World, world int, c stage.Config, change f
 	ranks := make([]*hipRank, world)
 	for r := range ranks {
 		h, mine := newHIP(t, w, r), c
-		mine.Transport, mine.Driver, mine.Image, mine.Arbiter = net.Transport(r), h.d.Seam(), mailbox.Image, arbiters[r]
+		mine.Transport, mine.Driver, mine.Image, mine.Arbiter, mine.Yield = net.Transport(r), h.d.Seam(), mailbox.Image, arbiters[r], true
 		if change != nil {
 			change(r, &mine)
 		}

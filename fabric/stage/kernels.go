@@ -183,7 +183,7 @@ func (g *kernelsGate) next(j *job) bool {
 	if d == nil {
 		t.reason.Store(reasonReleased)
 		t.fail(&fabric.Cause{Kind: fabric.ErrAborted, Peer: t.rank, From: t.rank,
-			Text: fmt.Sprintf("rank %d: a graph was launched whose Plan has been released, at sequence %d of the device", t.rank, g.seen)})
+			Text: fmt.Sprintf("rank %d: a graph was launched whose Plan has been released, or of which a call could not be captured, at sequence %d of the device", t.rank, g.seen)})
 		return false
 	}
 	if d.part == 0 {

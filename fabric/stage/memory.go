@@ -10,24 +10,38 @@ import (
 	"github.com/hipfabric/hipfabric/fabric"
 )
 
-// registry knows the memory that the CPU may read and write in place of a copy.
+// registry knows the memory that the path gave, and what the engine has registered with it.
 type registry struct {
 	list atomic.Pointer[[]*memory]
 	mu   sync.Mutex // for changes
 }
 
-// view gives registered memory as the CPU sees it, nil when [p, p+n) is not all of one registration.
-func (r *registry) view(p fabric.DevPtr, n int) []byte {
+// find gives the memory that [p, p+n) is all in, and where; nil where there is none.
+func (r *registry) find(p fabric.DevPtr, n int) (m *memory, off int) {
 	list := r.list.Load()
 	if list == nil || n == 0 {
-		return nil
+		return nil, 0
 	}
 	for _, m := range *list {
 		if off := uintptr(p) - m.device; uintptr(p) >= m.device && off <= uintptr(m.n) && n <= m.n-int(off) {
-			return m.host[off:][:n:n]
+			return m, int(off)
 		}
 	}
+	return nil, 0
+}
+
+// view gives memory as the CPU sees it, where that may read and write it in place of a copy; else nil.
+func (r *registry) view(p fabric.DevPtr, n int) []byte {
+	if m, off := r.find(p, n); m != nil && m.inPlace {
+		return m.host[off:][:n:n]
+	}
 	return nil
+}
+
+// gave says that memory is the path's own, and so not freed.
+func (r *registry) gave(p fabric.DevPtr, n int) bool {
+	m, _ := r.find(p, n)
+	return m != nil && m.free != nil
 }
 
 func (r *registry) change(f func([]*memory) []*memory) {
@@ -51,13 +65,14 @@ func (r *registry) remove(m *memory) {
 
 // memory is what Alloc and Register give.
 type memory struct {
-	t      *Transport
-	device uintptr
-	host   []byte // nil where the CPU cannot touch it
-	n      int
-	free   func() error // nil: the engine's own
-	once   sync.Once
-	err    error
+	t       *Transport
+	device  uintptr
+	host    []byte // nil where the CPU cannot touch it
+	n       int
+	inPlace bool         // the CPU may read and write it in place of a copy
+	free    func() error // nil: the engine's own
+	once    sync.Once
+	err     error
 }
 
 func (m *memory) Device() fabric.DevPtr { return fabric.DevPtr(m.device) }
@@ -94,16 +109,16 @@ func (t *Transport) Alloc(n int) (fabric.DeviceMemory, error) {
 		if err != nil {
 			return nil, t.allocErr(n, err)
 		}
-		return &memory{t: t, device: p, n: n, free: func() error { return l.FreeDevice(p) }}, nil
+		m := &memory{t: t, device: p, n: n, free: func() error { return l.FreeDevice(p) }}
+		t.registered.add(m)
+		return m, nil
 	}
 	host, device, err := t.d.AllocHost(size)
 	if err != nil {
 		return nil, t.allocErr(n, err)
 	}
-	m := &memory{t: t, device: device, host: host[:n:n], n: n, free: func() error { return t.d.FreeHost(host) }}
-	if t.d.Integrated() {
-		t.registered.add(m)
-	}
+	m := &memory{t: t, device: device, host: host[:n:n], n: n, inPlace: t.d.Integrated(), free: func() error { return t.d.FreeHost(host) }}
+	t.registered.add(m)
 	return m, nil
 }
 
@@ -125,9 +140,7 @@ func (t *Transport) Register(host []byte, device fabric.DevPtr) (fabric.DeviceMe
 	if err != nil {
 		return nil, fabric.Invalidf("%d bytes at %#x are no pinned memory of %v: %v", len(host), device, t.d, err)
 	}
-	m := &memory{t: t, device: uintptr(device), host: host, n: len(host)}
-	if t.d.Integrated() {
-		t.registered.add(m)
-	}
+	m := &memory{t: t, device: uintptr(device), host: host, n: len(host), inPlace: t.d.Integrated()}
+	t.registered.add(m)
 	return m, nil
 }

@@ -139,3 +139,27 @@ func TestAllocIsTheDevicesOwnWhereTheCPUCannotShare(t *testing.T) {
 	require.NoError(t, m.Close())
 	done(t, ranks)
 }
+
+func TestThePathsOwnMemoryIsKnownUntilItIsClosed(t *testing.T) {
+	w := hiptest.Start(t, hiptest.Settings{})
+	ranks := openHIP(t, w, 1, stage.Config{}, nil)
+	r := ranks[0]
+	m, err := r.Alloc(100)
+	require.NoError(t, err)
+	require.NoError(t, w.Fail(hiptest.Fault{Call: "hipPointerGetAttributes", Nth: 1, Code: 999}))
+	require.NoError(t, r.Broadcast(r.stream(), m.Device()+20, 80, 0), "the device is not asked")
+	require.NoError(t, r.Wait(t.Context(), r.stream()))
+	require.Error(t, r.Broadcast(r.stream(), m.Device()+20, 81, 0), "it is, for a byte more")
+	require.NoError(t, m.Close())
+	done(t, ranks)
+}
+
+func TestMemoryThatWasClosedIsRefused(t *testing.T) {
+	ranks := openHIP(t, hiptest.Start(t, hiptest.Settings{}), 1, stage.Config{}, nil)
+	r := ranks[0]
+	m, err := r.Alloc(100)
+	require.NoError(t, err)
+	require.NoError(t, m.Close())
+	require.ErrorIs(t, r.Broadcast(r.stream(), m.Device(), 100, 0), fabric.ErrInvalid)
+	done(t, ranks)
+}

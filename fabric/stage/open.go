@@ -26,6 +26,7 @@ type Config struct {
 	Timeout   time.Duration  // without progress, of a call and of a copy; 0 is fabric.DefaultTimeout, fabric.NoTimeout none
 	Arbiter   fabric.Arbiter // settles the group's one cause; nil: this rank's first failure is it
 	Proxy     *Proxy         // shared by the groups of a device, whose Driver it has; nil: one of its own
+	Yield     bool           // more waits spin on this machine than it has cores: give the core away between looks
 	Logger    *slog.Logger   // nil: none
 }
 
@@ -135,7 +136,7 @@ func (t *Transport) open() (err error) {
 	if t.c.Gate == Kernels {
 		t.gate, err = newKernelsGate(t)
 	} else {
-		t.gate, err = newWordsGate(t)
+		t.gate = &wordsGate{t: t}
 	}
 	if err != nil {
 		return err

@@ -82,11 +82,21 @@ func (g *kernelsGate) join(stream uintptr, c *fabric.Call) error {
 			d.lists = p.lists.take()
 		}
 		if _, err := g.launch(stream, d, before); err != nil {
+			p.disown(k + 1)
 			return capturef("launching %v into the capture of stream %#x, which is void now: %v", c.Op, stream, err)
 		}
 		before = d
 	}
 	return nil
+}
+
+// disown frees the last n descriptors: a graph with half of their call ends the group, as one of a released plan does.
+func (p *planned) disown(n int) {
+	keep := len(p.held) - n
+	for _, d := range p.held[keep:] {
+		p.g.table.drop(d)
+	}
+	p.held = p.held[:keep]
 }
 
 // End seals the plan.
@@ -109,10 +119,7 @@ func (p *planned) Release() error {
 	}
 	p.released = true
 	_ = p.End()
-	for _, d := range p.held {
-		p.g.table.drop(d)
-	}
-	p.held = nil
+	p.disown(len(p.held))
 	for _, stream := range p.joined {
 		p.g.t.used.drop(stream)
 	}

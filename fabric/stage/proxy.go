@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/link"
 )
 
 const (
@@ -39,6 +40,7 @@ type Proxy struct {
 	over   sync.Once
 	endErr error
 
+	yield  atomic.Bool // a group of it asked for that
 	wake   chan struct{}
 	parked atomic.Bool
 	beat   atomic.Uint64 // rounds
@@ -84,6 +86,9 @@ func (p *Proxy) add(t *Transport) error {
 	defer p.mu.Unlock()
 	if p.ending {
 		return fabric.Invalidf("the proxy of %v is closed", p.d)
+	}
+	if t.c.Yield {
+		p.yield.Store(true)
 	}
 	groups := append(slices.Clone(*p.groups.Load()), t)
 	p.groups.Store(&groups)
@@ -155,6 +160,9 @@ func (p *Proxy) run() {
 		}
 		if rounds++; rounds%turnEvery == 0 {
 			runtime.Gosched()
+		}
+		if p.yield.Load() {
+			link.YieldThread()
 		}
 		if rounds%clockEvery != 0 {
 			continue

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/link"
 )
 
 // syncer is the event that waits for streams go by. One wait has it at a time.
@@ -80,6 +81,9 @@ func (t *Transport) await(ctx context.Context) (bool, error) {
 			}
 			if t.failed.Load() != nil {
 				return false, nil
+			}
+			if t.c.Yield {
+				link.YieldThread()
 			}
 		}
 		idle := time.Since(began)

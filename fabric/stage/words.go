@@ -13,11 +13,6 @@ type wordsGate struct {
 	part int              // of it, the next one
 }
 
-func newWordsGate(t *Transport) (*wordsGate, error) {
-	g := &wordsGate{t: t}
-	return g, nil
-}
-
 func (g *wordsGate) queue(stream uintptr, c *fabric.Call) error {
 	t := g.t
 	if err := t.refuseCapture(stream); err != nil {

@@ -226,7 +226,7 @@ func (g *Group) Wait(w Work, limit time.Duration) error {
 		}
 		idlePolls++
 		if g.o.Yield {
-			yieldThread()
+			YieldThread()
 		}
 		if idlePolls%turns == 0 {
 			runtime.Gosched()

@@ -50,7 +50,7 @@ func retry(call func() (int, error)) (int, syscall.Errno) {
 	}
 }
 
-func yieldThread() {}
+func YieldThread() {}
 
 func look(fds []unix.PollFd) bool {
 	n, err := unix.Poll(fds, 0)

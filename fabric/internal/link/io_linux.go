@@ -76,8 +76,8 @@ func (v *vector) point(head, body []byte) int {
 	return 2
 }
 
-// yield lets another thread of this machine run: ranks that share a core wait for each other's turns.
-func yieldThread() { _, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+// YieldThread lets another thread of this machine run: who share a core wait for each other's turns.
+func YieldThread() { _, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // look asks poll(2) without waiting, and says whether anything is worth a try.
 func look(fds []unix.PollFd) bool {
