@@ -20,6 +20,7 @@ type Seam struct {
 	streams ledger[uintptr, uintptr] // and the event of each
 	events  ledger[uintptr, struct{}]
 	modules ledger[uintptr, unsafe.Pointer]
+	met     acquaintance
 }
 
 // Seam gives the device so, with books of its own.
@@ -164,9 +165,19 @@ func (s *Seam) Query(event uintptr) (bool, error) {
 	return s.d.ready("hipEventQuery", s.d.rt.t.EventQuery(s.d.ordinal, event))
 }
 
-// WriteWait queues a write of r at ready, then a wait until the word at done, as an unsigned number, is at least d.
+// WriteWait queues a write of r at ready, then a wait until the word at done, as an unsigned number, is at least d. A stream of
+// another device is refused.
 func (s *Seam) WriteWait(stream, ready uintptr, r uint64, done uintptr, d uint64) error {
-	return s.d.writeWait(stream, ready, r, done, d)
+	if s.met.last.Load() != stream {
+		if err := s.meet(stream); err != nil {
+			return err
+		}
+	}
+	err := s.d.writeWait(stream, ready, r, done, d)
+	if err != nil {
+		s.forget(stream)
+	}
+	return err
 }
 
 // Capturing says whether the stream is being captured, or was and is invalidated.

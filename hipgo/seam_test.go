@@ -1,6 +1,7 @@
 package hipgo_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 	"unsafe"
@@ -154,6 +155,50 @@ func TestASeamsEventHasNoStreamOfItsOwn(t *testing.T) {
 	require.NoError(t, b.Fail(hiptest.Fault{Call: "hipEventCreateWithFlags", Code: 2}))
 	_, _, _, err = seam.OpenStream(true)
 	require.ErrorContains(t, err, "hipEventCreateWithFlags")
+}
+
+// A stream is met once, by an event that leaves nothing behind; one that captures is left alone, and one whose call failed is met anew.
+func TestASeamMeetsAStreamOnce(t *testing.T) {
+	b := start(t, hiptest.Settings{Devices: 2, HIP: "6.2.41134"})
+	seam, at := b.d.Seam(), b.words.Addr(0)
+	second, err := b.d.NewStream(hipgo.StreamNonBlocking)
+	require.NoError(t, err)
+	records := func(calls int, streams ...hipgo.Stream) (n int) {
+		t.Helper()
+		before := len(b.Trace())
+		for range calls {
+			for _, s := range streams {
+				require.NoError(t, seam.WriteWait(s.Raw(), at, 1, at, 0))
+			}
+		}
+		b.drained(t)
+		require.NoError(t, second.Synchronize(within(t, bound)))
+		for _, op := range b.Trace()[before:] {
+			if op.Name == "EventRecord" {
+				n++
+			}
+		}
+		return n
+	}
+	assert.Equal(t, 2, records(5, b.s, second))
+	assert.Zero(t, records(5, b.s, second))
+	require.NoError(t, b.Fail(hiptest.Fault{Call: "hipStreamWriteValue64", Code: 999}))
+	require.ErrorContains(t, seam.WriteWait(second.Raw(), at, 1, at, 0), "hipStreamWriteValue64")
+	assert.Equal(t, 1, records(5, b.s, second))
+	for call, on := range map[string]hipgo.Stream{"hipEventCreateWithFlags": second, "hipEventRecord": second} {
+		require.NoError(t, b.Fail(hiptest.Fault{Call: call, Code: 999}))
+		require.ErrorContains(t, b.d.Seam().WriteWait(on.Raw(), at, 1, at, 0), call, "a device that fails refuses nothing")
+	}
+	other, err := b.World.Device(1).NewStream(hipgo.StreamNonBlocking)
+	require.NoError(t, err)
+	for range 3 {
+		err = seam.WriteWait(other.Raw(), at, 1, at, 0)
+		var refused interface{ Invalid() bool }
+		require.ErrorAs(t, err, &refused)
+		assert.True(t, refused.Invalid())
+		require.ErrorContains(t, err, "hipEventRecord: hipErrorInvalidHandle (400)")
+	}
+	require.NoError(t, errors.Join(other.Close(), second.Close()))
 }
 
 func TestASeamsHotCallsAllocateNothing(t *testing.T) {

@@ -15,11 +15,17 @@ import (
 )
 
 // A stream of another device is refused by name before anything is on it, and the group goes on: more refusals than there
-// are slots take none of them.
+// are slots take none of them. Up to HIP 6 the stream operations themselves take such a stream.
 func TestAStreamOfAnotherDeviceIsRefused(t *testing.T) {
-	for _, gate := range []stage.Gate{stage.Words, stage.Kernels} {
-		t.Run(gate.String(), func(t *testing.T) {
-			w := hiptest.Start(t, hiptest.Settings{Devices: 2})
+	for _, c := range []struct {
+		gate stage.Gate
+		hip  string
+	}{
+		{stage.Words, ""}, {stage.Words, "6.2.41134"}, {stage.Words, "5.7.31921"}, {stage.Kernels, ""}, {stage.Kernels, "6.2.41134"},
+	} {
+		gate := c.gate
+		t.Run(fmt.Sprint(gate, " ", c.hip), func(t *testing.T) {
+			w := hiptest.Start(t, hiptest.Settings{Devices: 2, HIP: c.hip})
 			ranks := openHIP(t, w, 1, stage.Config{Gate: gate, PartBytes: 64, Timeout: 5 * time.Second}, nil)
 			defer done(t, ranks)
 			r, n := ranks[0], 200
@@ -41,7 +47,12 @@ func TestAStreamOfAnotherDeviceIsRefused(t *testing.T) {
 			got := make([]byte, n)
 			require.NoError(t, r.download(got, out))
 			assert.Equal(t, pattern(0, n), got)
-			require.NoError(t, other.Close(), "and nothing waits for it")
+			passed, err := other.Query()
+			require.NoError(t, err)
+			assert.True(t, passed, "and nothing is on it")
+			require.NoError(t, other.Close())
+			require.NoError(t, r.Barrier(r.stream()))
+			require.NoError(t, r.Wait(ctx, r.stream()))
 		})
 	}
 }
