@@ -8,3 +8,6 @@ func (t *Transport) LeaveRoom(n int) {
 
 // ArgClock is where a kernel's argument has the clock's rate.
 const ArgClock = argClock
+
+// ArgTimeout is where it has the nanoseconds that the kernel waits.
+const ArgTimeout = argTimeout
