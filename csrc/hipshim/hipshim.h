@@ -2,7 +2,8 @@
 //
 // Every function returns a hipError_t as an int. Device memory, streams, events, modules and graphs are raw handles in
 // uintptr_t. Functions that take a device set it, call, and restore the thread's current device. An error is returned and
-// forgotten: hipGetLastError does not find it.
+// forgotten: hipGetLastError does not find it. What a call's every part goes through takes the table as a number: Go's runtime
+// would look at each pointer that crosses.
 #ifndef HIPSHIM_H
 #define HIPSHIM_H
 
@@ -66,22 +67,22 @@ int hipshim_stream_create_mask(const struct hipshim *t, int device, uint32_t wor
 int hipshim_priority_range(const struct hipshim *t, int device, int *least, int *greatest);
 int hipshim_stream_destroy(const struct hipshim *t, int device, uintptr_t stream);
 int hipshim_stream_query(const struct hipshim *t, int device, uintptr_t stream);
-int hipshim_stream_capturing(const struct hipshim *t, int device, uintptr_t stream, int *status);
+int hipshim_stream_capturing(uintptr_t table, int device, uintptr_t stream, int *status);
 int hipshim_stream_wait_event(const struct hipshim *t, int device, uintptr_t stream, uintptr_t event);
-int hipshim_copy(const struct hipshim *t, int device, uintptr_t stream, uintptr_t dst, uintptr_t src, size_t bytes, int kind);
+int hipshim_copy(uintptr_t table, int device, uintptr_t stream, uintptr_t dst, uintptr_t src, size_t bytes, int kind);
 int hipshim_memset(const struct hipshim *t, int device, uintptr_t stream, uintptr_t dst, int value, size_t bytes);
-int hipshim_wait64(const struct hipshim *t, int device, uintptr_t stream, uintptr_t p, uint64_t value, unsigned flags, uint64_t mask);
+int hipshim_wait64(uintptr_t table, int device, uintptr_t stream, uintptr_t p, uint64_t value, unsigned flags, uint64_t mask);
 int hipshim_wait32(const struct hipshim *t, int device, uintptr_t stream, uintptr_t p, uint32_t value, unsigned flags, uint32_t mask);
-int hipshim_write64(const struct hipshim *t, int device, uintptr_t stream, uintptr_t p, uint64_t value);
+int hipshim_write64(uintptr_t table, int device, uintptr_t stream, uintptr_t p, uint64_t value);
 int hipshim_write32(const struct hipshim *t, int device, uintptr_t stream, uintptr_t p, uint32_t value);
 // hipshim_write_wait queues a write of r at ready, then a wait until the word at done is at least d. *queued counts those
 // of the two that were queued.
-int hipshim_write_wait(const struct hipshim *t, int device, uintptr_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int *queued);
+int hipshim_write_wait(uintptr_t table, int device, uintptr_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int *queued);
 
 int hipshim_event_create(const struct hipshim *t, int device, unsigned flags, uintptr_t *event);
 int hipshim_event_destroy(const struct hipshim *t, int device, uintptr_t event);
-int hipshim_event_record(const struct hipshim *t, int device, uintptr_t event, uintptr_t stream);
-int hipshim_event_query(const struct hipshim *t, int device, uintptr_t event);
+int hipshim_event_record(uintptr_t table, int device, uintptr_t event, uintptr_t stream);
+int hipshim_event_query(uintptr_t table, int device, uintptr_t event);
 int hipshim_event_elapsed(const struct hipshim *t, int device, uintptr_t start, uintptr_t stop, float *milliseconds);
 
 int hipshim_begin_capture(const struct hipshim *t, int device, uintptr_t stream, int mode);
@@ -102,6 +103,6 @@ struct hipshim_dims {
   unsigned grid[3], block[3], shared;
 };
 // hipshim_launch copies count arguments, packed one after the other in args.
-int hipshim_launch(const struct hipshim *t, int device, uintptr_t stream, uintptr_t function, const struct hipshim_dims *dims, const void *args, const uint32_t *sizes, unsigned count);
+int hipshim_launch(uintptr_t table, int device, uintptr_t stream, uintptr_t function, const struct hipshim_dims *dims, const void *args, const uint32_t *sizes, unsigned count);
 
 #endif

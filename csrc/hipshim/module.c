@@ -59,6 +59,7 @@ static int launch(const struct hipshim *t, hipStream_t stream, hipFunction_t f, 
   return t->hipModuleLaunchKernel(f, d->grid[0], d->grid[1], d->grid[2], d->block[0], d->block[1], d->block[2], d->shared, stream, params, NULL);
 }
 
-int hipshim_launch(const struct hipshim *t, int device, uintptr_t stream, uintptr_t function, const struct hipshim_dims *dims, const void *args, const uint32_t *sizes, unsigned count) {
+int hipshim_launch(uintptr_t table, int device, uintptr_t stream, uintptr_t function, const struct hipshim_dims *dims, const void *args, const uint32_t *sizes, unsigned count) {
+  const struct hipshim *t = (const struct hipshim *)table;
   ON_DEVICE(launch(t, (hipStream_t)stream, (hipFunction_t)function, dims, args, sizes, count));
 }

@@ -23,7 +23,8 @@ int hipshim_stream_query(const struct hipshim *t, int device, uintptr_t stream) 
   RELAXED_ON_DEVICE(t->hipStreamQuery((hipStream_t)stream));
 }
 
-int hipshim_stream_capturing(const struct hipshim *t, int device, uintptr_t stream, int *status) {
+int hipshim_stream_capturing(uintptr_t table, int device, uintptr_t stream, int *status) {
+  const struct hipshim *t = (const struct hipshim *)table;
   hipStreamCaptureStatus s = 0;
   int was, e = enter(t, device, &was);
   if (e) return told(t, e);
@@ -36,7 +37,8 @@ int hipshim_stream_wait_event(const struct hipshim *t, int device, uintptr_t str
   ON_DEVICE(t->hipStreamWaitEvent((hipStream_t)stream, (hipEvent_t)event, 0));
 }
 
-int hipshim_copy(const struct hipshim *t, int device, uintptr_t stream, uintptr_t dst, uintptr_t src, size_t bytes, int kind) {
+int hipshim_copy(uintptr_t table, int device, uintptr_t stream, uintptr_t dst, uintptr_t src, size_t bytes, int kind) {
+  const struct hipshim *t = (const struct hipshim *)table;
   RELAXED_ON_DEVICE(t->hipMemcpyAsync((void *)dst, (const void *)src, bytes, kind, (hipStream_t)stream));
 }
 
@@ -44,7 +46,8 @@ int hipshim_memset(const struct hipshim *t, int device, uintptr_t stream, uintpt
   ON_DEVICE(t->hipMemsetAsync((void *)dst, value, bytes, (hipStream_t)stream));
 }
 
-int hipshim_wait64(const struct hipshim *t, int device, uintptr_t stream, uintptr_t p, uint64_t value, unsigned flags, uint64_t mask) {
+int hipshim_wait64(uintptr_t table, int device, uintptr_t stream, uintptr_t p, uint64_t value, unsigned flags, uint64_t mask) {
+  const struct hipshim *t = (const struct hipshim *)table;
   ON_DEVICE(t->hipStreamWaitValue64((hipStream_t)stream, (void *)p, value, flags, mask));
 }
 
@@ -52,7 +55,8 @@ int hipshim_wait32(const struct hipshim *t, int device, uintptr_t stream, uintpt
   ON_DEVICE(t->hipStreamWaitValue32((hipStream_t)stream, (void *)p, value, flags, mask));
 }
 
-int hipshim_write64(const struct hipshim *t, int device, uintptr_t stream, uintptr_t p, uint64_t value) {
+int hipshim_write64(uintptr_t table, int device, uintptr_t stream, uintptr_t p, uint64_t value) {
+  const struct hipshim *t = (const struct hipshim *)table;
   ON_DEVICE(t->hipStreamWriteValue64((hipStream_t)stream, (void *)p, value, 0));
 }
 
@@ -70,7 +74,8 @@ static int write_wait(const struct hipshim *t, hipStream_t stream, uintptr_t rea
   return e;
 }
 
-int hipshim_write_wait(const struct hipshim *t, int device, uintptr_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int *queued) {
+int hipshim_write_wait(uintptr_t table, int device, uintptr_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int *queued) {
+  const struct hipshim *t = (const struct hipshim *)table;
   ON_DEVICE(write_wait(t, (hipStream_t)stream, ready, r, done, d, queued));
 }
 
@@ -82,11 +87,13 @@ int hipshim_event_destroy(const struct hipshim *t, int device, uintptr_t event) 
   RELAXED_ON_DEVICE(t->hipEventDestroy((hipEvent_t)event));
 }
 
-int hipshim_event_record(const struct hipshim *t, int device, uintptr_t event, uintptr_t stream) {
+int hipshim_event_record(uintptr_t table, int device, uintptr_t event, uintptr_t stream) {
+  const struct hipshim *t = (const struct hipshim *)table;
   RELAXED_ON_DEVICE(t->hipEventRecord((hipEvent_t)event, (hipStream_t)stream));
 }
 
-int hipshim_event_query(const struct hipshim *t, int device, uintptr_t event) {
+int hipshim_event_query(uintptr_t table, int device, uintptr_t event) {
+  const struct hipshim *t = (const struct hipshim *)table;
   RELAXED_ON_DEVICE(t->hipEventQuery((hipEvent_t)event));
 }
 

@@ -112,7 +112,10 @@ import (
 const Built = true
 
 // Table is a runtime's entry points. It lasts as long as the process.
-type Table struct{ c *C.struct_hipshim }
+type Table struct {
+	c   *C.struct_hipshim
+	hot C.uintptr_t // c, for the calls whose time counts: a pointer is looked at as it crosses
+}
 
 // New fills a table by find, a C function void *(void *context, const char *name). library names what find looks in.
 // missing names the first required entry point that find lacks.
@@ -135,7 +138,7 @@ func table(c *C.struct_hipshim, e C.int, lacks []byte) (*Table, string, int) {
 	case e != 0:
 		return nil, "", int(e)
 	}
-	return &Table{c}, "", 0
+	return &Table{c, C.uintptr_t(uintptr(unsafe.Pointer(c)))}, "", 0
 }
 
 // open gives a handle of dlopen, with resident set only of a library that the process already has.
@@ -307,7 +310,7 @@ func (t *Table) StreamQuery(device int, stream uintptr) int {
 // StreamCapturing is hipStreamIsCapturing.
 func (t *Table) StreamCapturing(device int, stream uintptr) (status, code int) {
 	var s C.int
-	e := C.hipshim_stream_capturing(t.c, C.int(device), C.uintptr_t(stream), &s)
+	e := C.hipshim_stream_capturing(t.hot, C.int(device), C.uintptr_t(stream), &s)
 	return int(s), int(e)
 }
 
@@ -318,7 +321,7 @@ func (t *Table) StreamWaitEvent(device int, stream, event uintptr) int {
 
 // Copy is hipMemcpyAsync.
 func (t *Table) Copy(device int, stream, dst, src uintptr, n, kind int) int {
-	return int(C.hipshim_copy(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(dst), C.uintptr_t(src), C.size_t(n), C.int(kind)))
+	return int(C.hipshim_copy(t.hot, C.int(device), C.uintptr_t(stream), C.uintptr_t(dst), C.uintptr_t(src), C.size_t(n), C.int(kind)))
 }
 
 // Memset is hipMemsetAsync.
@@ -328,7 +331,7 @@ func (t *Table) Memset(device int, stream, dst uintptr, value byte, n int) int {
 
 // Wait64 is hipStreamWaitValue64.
 func (t *Table) Wait64(device int, stream, p uintptr, v uint64, flags uint32, mask uint64) int {
-	return int(C.hipshim_wait64(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(p), C.uint64_t(v), C.uint(flags), C.uint64_t(mask)))
+	return int(C.hipshim_wait64(t.hot, C.int(device), C.uintptr_t(stream), C.uintptr_t(p), C.uint64_t(v), C.uint(flags), C.uint64_t(mask)))
 }
 
 // Wait32 is hipStreamWaitValue32.
@@ -338,7 +341,7 @@ func (t *Table) Wait32(device int, stream, p uintptr, v, flags, mask uint32) int
 
 // Write64 is hipStreamWriteValue64.
 func (t *Table) Write64(device int, stream, p uintptr, v uint64) int {
-	return int(C.hipshim_write64(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(p), C.uint64_t(v)))
+	return int(C.hipshim_write64(t.hot, C.int(device), C.uintptr_t(stream), C.uintptr_t(p), C.uint64_t(v)))
 }
 
 // Write32 is hipStreamWriteValue32.
@@ -349,7 +352,7 @@ func (t *Table) Write32(device int, stream, p uintptr, v uint32) int {
 // WriteWait queues a write of r at ready and a wait for at least d at done. queued counts those that were queued.
 func (t *Table) WriteWait(device int, stream, ready uintptr, r uint64, done uintptr, d uint64) (queued, code int) {
 	var n C.int
-	e := C.hipshim_write_wait(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(ready), C.uint64_t(r), C.uintptr_t(done), C.uint64_t(d), &n)
+	e := C.hipshim_write_wait(t.hot, C.int(device), C.uintptr_t(stream), C.uintptr_t(ready), C.uint64_t(r), C.uintptr_t(done), C.uint64_t(d), &n)
 	return int(n), int(e)
 }
 
@@ -367,12 +370,12 @@ func (t *Table) EventDestroy(device int, event uintptr) int {
 
 // EventRecord is hipEventRecord.
 func (t *Table) EventRecord(device int, event, stream uintptr) int {
-	return int(C.hipshim_event_record(t.c, C.int(device), C.uintptr_t(event), C.uintptr_t(stream)))
+	return int(C.hipshim_event_record(t.hot, C.int(device), C.uintptr_t(event), C.uintptr_t(stream)))
 }
 
 // EventQuery is hipEventQuery.
 func (t *Table) EventQuery(device int, event uintptr) int {
-	return int(C.hipshim_event_query(t.c, C.int(device), C.uintptr_t(event)))
+	return int(C.hipshim_event_query(t.hot, C.int(device), C.uintptr_t(event)))
 }
 
 // EventElapsed is hipEventElapsedTime, in milliseconds.
@@ -444,7 +447,7 @@ func (t *Table) Launch(device int, stream, function uintptr, d Dims, args []byte
 		block:  [3]C.uint{C.uint(d.Block[0]), C.uint(d.Block[1]), C.uint(d.Block[2])},
 		shared: C.uint(d.Shared),
 	}
-	return int(C.hipshim_launch(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(function), &dims,
+	return int(C.hipshim_launch(t.hot, C.int(device), C.uintptr_t(stream), C.uintptr_t(function), &dims,
 		unsafe.Pointer(unsafe.SliceData(args)), (*C.uint32_t)(unsafe.SliceData(sizes)), C.uint(len(sizes))))
 }
 
