@@ -4,6 +4,7 @@ package hipfabric
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -135,6 +136,39 @@ func TestALostDeviceIsADeviceErrorOnAllRanks(t *testing.T) {
 	for r := range 2 {
 		_ = c.ranks[r].stream.Close()
 		_ = c.memory[r].Close()
+	}
+}
+
+// What the kernels gate asks of HIP when it opens fails in turn, on one rank: that is the device's failure on all of them, and the group
+// goes on without its device.
+func TestAFailureWhileTheKernelsGateOpensIsTheSameOnAllRanks(t *testing.T) {
+	for _, call := range []string{"hipModuleLoadData", "hipModuleGetFunction", "hipMalloc", "hipMemsetAsync", "hipHostMalloc", "hipEventCreateWithFlags"} {
+		for nth := 1; nth <= 3; nth++ {
+			t.Run(fmt.Sprint(call, " ", nth), func(t *testing.T) {
+				world := hiptest.Start(t, hiptest.Settings{Devices: 2})
+				groups := opened(t, 2, nil)
+				require.NoError(t, world.Fail(hiptest.Fault{Call: call, Nth: nth, Code: 719}))
+				errs := each(2, func(r int) error {
+					_, err := groups[r].Device(t.Context(), GPU{Device: world.Device(r), Gate: stage.Kernels})
+					return err
+				})
+				if nth == 3 && errs[0] == nil { // two ranks ask twice
+					require.NoError(t, errs[1])
+				} else {
+					var first, second *fabric.Cause
+					require.ErrorAs(t, errs[0], &first)
+					require.ErrorAs(t, errs[1], &second)
+					assert.Equal(t, first.Text, second.Text)
+					for _, err := range errs {
+						assertDeviceError(t, err, fabric.ErrDevice, call+": hipErrorLaunchFailure (719)", "could not open its device", "gfx1151")
+					}
+				}
+				for r, err := range each(2, func(r int) error { return groups[r].Host().Barrier() }) {
+					require.NoError(t, err, "rank %d goes on", r)
+				}
+				require.NoError(t, errors.Join(closeAll(groups)...))
+			})
+		}
 	}
 }
 

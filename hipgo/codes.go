@@ -3,13 +3,20 @@ package hipgo
 import "fmt"
 
 const (
-	codeInvalidValue     = 1
-	codeNoDevice         = 100
-	codeInvalidDevice    = 101
-	codeInvalidHandle    = 400
-	codeNotReady         = 600
-	codeContextDestroyed = 709 // what AMD's runtime says of a stream that is none
-	codeNotSupported     = 801
+	codeInvalidValue           = 1
+	codeInsufficientDriver     = 35 // for the version of the PTX, on the other platform
+	codeNoDevice               = 100
+	codeInvalidDevice          = 101
+	codeInvalidImage           = 200
+	codeNoBinaryForGPU         = 209
+	codeInvalidKernelFile      = 218 // or PTX, on the other platform
+	codeInvalidSource          = 300
+	codeSharedObjectInitFailed = 303
+	codeInvalidHandle          = 400
+	codeNotFound               = 500
+	codeNotReady               = 600
+	codeContextDestroyed       = 709 // what AMD's runtime says of a stream that is none
+	codeNotSupported           = 801
 )
 
 // codeName is a table of ours: the runtime's own strings differ between versions.
@@ -45,6 +52,7 @@ var codeNames = map[int]string{
 	214:  "ECCNotCorrectable",
 	215:  "UnsupportedLimit",
 	217:  "PeerAccessUnsupported",
+	218:  "InvalidKernelFile",
 	300:  "InvalidSource",
 	301:  "FileNotFound",
 	302:  "SharedObjectSymbolNotFound",

@@ -1,6 +1,7 @@
 package hipgo
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"unsafe"
@@ -29,8 +30,8 @@ type Function struct {
 	name string
 }
 
-// LoadModule loads a code object, a bundle of them, or whatever else the platform takes. The image is copied. Errors: code 209
-// where the image has nothing for the device's arch.
+// LoadModule loads a code object, a bundle of them, or whatever else the platform takes. The image is copied. Errors:
+// errors.ErrUnsupported where it is the image that will not do, of which code 209 where it has nothing for the device's arch.
 //
 // Implements: hipError_t hipModuleLoadData(hipModule_t *module, const void *image)
 func (d *Device) LoadModule(image []byte) (*Module, error) {
@@ -47,15 +48,33 @@ func (d *Device) load(image []byte) (uintptr, unsafe.Pointer, error) {
 	}
 	raw, kept, code := d.rt.t.ModuleLoad(d.ordinal, image)
 	if code != 0 {
-		return 0, nil, fmt.Errorf("hipgo: an image of %d bytes for %s %s: %w", len(image), d.arch, d.name, d.rt.fail("hipModuleLoadData", code))
+		return 0, nil, fmt.Errorf("hipgo: an image of %d bytes for %s %s: %w", len(image), d.arch, d.name, d.imageFault("hipModuleLoadData", code))
 	}
 	return raw, kept, nil
 }
 
+// imageFault tells what an image is to blame for from what the device is.
+func (d *Device) imageFault(call string, code int) error {
+	err := d.rt.fail(call, code)
+	switch code {
+	case codeInvalidValue, codeInsufficientDriver, codeInvalidImage, codeNoBinaryForGPU, codeInvalidKernelFile, codeInvalidSource,
+		codeSharedObjectInitFailed, codeNotFound:
+		return imageError{err}
+	}
+	return err
+}
+
+// imageError is what HIP said of an image: errors.ErrUnsupported as well.
+type imageError struct{ error }
+
+func (imageError) Is(target error) bool { return target == errors.ErrUnsupported } //nolint:errorlint // a sentinel, by identity
+
+func (e imageError) Unwrap() error { return e.error }
+
 // Raw is the hipModule_t.
 func (m *Module) Raw() uintptr { return m.raw }
 
-// Function finds a kernel.
+// Function finds a kernel. Errors: errors.ErrUnsupported where the module has none of that name.
 //
 // Implements: hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t module, const char *kname)
 func (m *Module) Function(name string) (Function, error) {
@@ -69,7 +88,7 @@ func (m *Module) Function(name string) (Function, error) {
 func (d *Device) function(module uintptr, name string) (uintptr, error) {
 	raw, code := d.rt.t.ModuleFunction(d.ordinal, module, name)
 	if code != 0 {
-		return 0, fmt.Errorf("hipgo: kernel %q: %w", name, d.rt.fail("hipModuleGetFunction", code))
+		return 0, fmt.Errorf("hipgo: kernel %q: %w", name, d.imageFault("hipModuleGetFunction", code))
 	}
 	return raw, nil
 }

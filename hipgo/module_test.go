@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -146,6 +147,26 @@ func TestAnImageForAnotherArchIsRefused(t *testing.T) {
 	assert.ErrorContains(t, err, "an image of 4 bytes")
 	_, err = b.d.LoadModule(nil)
 	require.ErrorContains(t, err, "an empty image")
+}
+
+// Whoever loads an image can tell whether another would do.
+func TestAnImagesFaultIsNotTheDevices(t *testing.T) {
+	b := start(t, hiptest.Settings{})
+	registerTwins(t)
+	for code, images := range map[int]bool{1: true, 35: true, 200: true, 209: true, 218: true, 300: true, 303: true, 500: true, 801: true, 2: false, 400: false, 719: false, 999: false} {
+		for _, call := range []string{"hipModuleLoadData", "hipModuleGetFunction"} {
+			require.NoError(t, b.Fail(hiptest.Fault{Call: call, Code: code}))
+			_, _, err := b.d.Seam().Load(codeObject(t, machGfx1151, "fill"), "fill")
+			var e *hipgo.Error
+			require.ErrorAs(t, err, &e, "%s %d", call, code)
+			assert.Equal(t, code, e.Code)
+			assert.Equal(t, images, errors.Is(err, errors.ErrUnsupported), "%s %d", call, code)
+		}
+	}
+	require.NoError(t, b.Fail(hiptest.Fault{Call: "hipMalloc", Code: 500}))
+	_, err := b.d.Malloc(64)
+	require.Error(t, err)
+	assert.NotErrorIs(t, err, errors.ErrUnsupported, "these codes say so of images alone")
 }
 
 func TestASeamLaunchesInAGraph(t *testing.T) {

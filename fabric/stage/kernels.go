@@ -73,6 +73,9 @@ func (g *kernelsGate) open() (err error) {
 	t := g.t
 	var functions []uintptr
 	if g.module, functions, err = g.l.Load(t.c.Image, stageName, collectName); err != nil {
+		if !errors.Is(err, errors.ErrUnsupported) && !refused(err) { // what is wrong is not the image
+			return t.openErr("loading the kernels", err)
+		}
 		return fabric.Unsupportedf("the image of %d bytes has no kernels for %v: %v; give one for it", len(t.c.Image), t.d, err)
 	}
 	g.stage, g.collect = functions[0], functions[1]
