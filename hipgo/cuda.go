@@ -1,6 +1,8 @@
 package hipgo
 
 import (
+	"cmp"
+
 	"github.com/hipfabric/hipfabric/hipgo/internal/driver"
 )
 
@@ -16,7 +18,7 @@ import (
 //   - No stream has a hardware queue of its own (NewStreamCUMask is unsupported), all pinned memory is coherent, and modules
 //     are PTX or a cubin.
 //
-// Errors: *LoadError; ErrNoGPU where the driver counts none. Codes are HIP's; one that HIP has no name for stays CUDA's.
+// It is bounded as Open is. Errors: *LoadError; ErrNoGPU where the driver counts none. Codes are HIP's; one that HIP has no name for stays CUDA's.
 func OpenCUDA(c Config) (*Runtime, error) {
 	load := func() (*driver.Table, string, int, error) { return driver.LoadCUDA(c.Library) }
 	if c.Handle != 0 {
@@ -25,11 +27,13 @@ func OpenCUDA(c Config) (*Runtime, error) {
 		}
 		load = func() (*driver.Table, string, int, error) { return driver.AdoptCUDA(c.Handle) }
 	}
-	t, file, code, err := load()
-	if err == nil && code != 0 {
-		err = &Error{Call: "cuInit", Code: code, Library: file}
-	}
-	r, err := opened(t, err)
+	r, err := open(driverWithin, cmp.Or(c.Library, "the CUDA driver"), func() (*driver.Table, error) {
+		t, file, code, err := load()
+		if err == nil && code != 0 {
+			err = &Error{Call: "cuInit", Code: code, Library: file}
+		}
+		return t, err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -13,31 +13,35 @@ type Device struct {
 }
 
 // Device gives the device of an ordinal. The environment renumbers ordinals: what lasts is the PCI id. Errors: ErrNoGPU, or an
-// ordinal out of range.
+// ordinal out of range. It is bounded as Count is.
 func (r *Runtime) Device(ordinal int) (*Device, error) {
-	n, err := r.Count()
-	if err != nil {
-		return nil, err
-	}
-	if ordinal < 0 || ordinal >= n {
-		return nil, invalid("device %d: there are %d, numbered from 0, %s", ordinal, n, r)
-	}
-	return r.device(ordinal)
-}
-
-// Devices gives all of them. Errors: ErrNoGPU.
-func (r *Runtime) Devices() ([]*Device, error) {
-	n, err := r.Count()
-	if err != nil {
-		return nil, err
-	}
-	all := make([]*Device, n)
-	for i := range all {
-		if all[i], err = r.device(i); err != nil {
+	return bounded(r.within, r.String(), fmt.Sprintf("asking what device %d is", ordinal), func() (*Device, error) {
+		n, err := r.count()
+		if err != nil {
 			return nil, err
 		}
-	}
-	return all, nil
+		if ordinal < 0 || ordinal >= n {
+			return nil, invalid("device %d: there are %d, numbered from 0, %s", ordinal, n, r)
+		}
+		return r.device(ordinal)
+	})
+}
+
+// Devices gives all of them. It is bounded as Count is. Errors: ErrNoGPU.
+func (r *Runtime) Devices() ([]*Device, error) {
+	return bounded(r.within, r.String(), "asking what its devices are", func() ([]*Device, error) {
+		n, err := r.count()
+		if err != nil {
+			return nil, err
+		}
+		all := make([]*Device, n)
+		for i := range all {
+			if all[i], err = r.device(i); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	})
 }
 
 func (r *Runtime) device(ordinal int) (*Device, error) {

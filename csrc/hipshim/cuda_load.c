@@ -86,7 +86,7 @@ int hipshim_cuda_load(uintptr_t handle, struct hipshim **t, char *missing, size_
 }
 
 int hipshim_cuda_where(uintptr_t handle, char *file, size_t n) {
-  void *symbol = dlsym((void *)handle, "cuInit");
+  void *symbol = hipshim_given(handle) ? dlsym((void *)handle, "cuInit") : NULL;
   Dl_info info;
   if (!symbol || !dladdr(symbol, &info) || !info.dli_fname) return 0;
   snprintf(file, n, "%s", info.dli_fname);

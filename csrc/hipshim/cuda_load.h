@@ -14,7 +14,7 @@ int hipshim_cuda_new(hipshim_find find, void *handle, const char *library, struc
 // hipshim_cuda_load is hipshim_cuda_new over a handle of dlopen.
 int hipshim_cuda_load(uintptr_t handle, struct hipshim **t, char *missing, size_t n);
 
-// hipshim_cuda_where names the file that a handle's CUDA driver was loaded from; 0 where it has none.
+// hipshim_cuda_where names the file that a handle's CUDA driver was loaded from; 0 where it is no handle or has none.
 int hipshim_cuda_where(uintptr_t handle, char *file, size_t n);
 
 #endif

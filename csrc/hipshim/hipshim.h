@@ -22,7 +22,9 @@ int hipshim_new(hipshim_find find, void *context, const char *library, struct hi
 
 // hipshim_open opens a library, or with resident set only finds it where the process already has it. 0: why says why.
 uintptr_t hipshim_open(const char *path, int resident, char *why, size_t n);
-// hipshim_where names the file that a handle's runtime was loaded from; 0 where handle has no HIP runtime.
+// hipshim_given says whether a handle is one that dlopen gave, of a library that is loaded still.
+int hipshim_given(uintptr_t handle);
+// hipshim_where names the file that a handle's runtime was loaded from; 0 where handle is none or has no HIP runtime.
 int hipshim_where(uintptr_t handle, char *file, size_t n);
 // hipshim_load gives the one table of a handle from dlopen. As hipshim_new.
 int hipshim_load(uintptr_t handle, struct hipshim **t, char *missing, size_t n);

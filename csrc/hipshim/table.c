@@ -92,7 +92,7 @@ uintptr_t hipshim_open(const char *path, int resident, char *why, size_t n) {
 }
 
 int hipshim_where(uintptr_t handle, char *file, size_t n) {
-  void *symbol = dlsym((void *)handle, "hipRuntimeGetVersion");
+  void *symbol = hipshim_given(handle) ? dlsym((void *)handle, "hipRuntimeGetVersion") : NULL;
   Dl_info info;
   if (!symbol || !dladdr(symbol, &info) || !info.dli_fname) return 0;
   snprintf(file, n, "%s", info.dli_fname);

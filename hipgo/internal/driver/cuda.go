@@ -42,6 +42,9 @@ func AdoptCUDA(handle uintptr) (t *Table, file string, code int, err error) {
 	if !Built {
 		return nil, "", 0, &LoadError{Err: ErrBuild}
 	}
+	if err := checkHandle(handle); err != nil {
+		return nil, "", 0, &LoadError{Err: err}
+	}
 	if cudaWhere(handle) == "" {
 		return nil, "", 0, &LoadError{Err: fmt.Errorf("the handle %#x has no cuInit: it is no CUDA driver: %w", handle, errors.ErrUnsupported)}
 	}

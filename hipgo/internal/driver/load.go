@@ -90,6 +90,9 @@ func Adopt(handle uintptr) (*Table, error) {
 	if !Built {
 		return nil, &LoadError{Err: ErrBuild}
 	}
+	if err := checkHandle(handle); err != nil {
+		return nil, &LoadError{Err: err}
+	}
 	file := where(handle)
 	if file == "" {
 		return nil, &LoadError{Err: fmt.Errorf("the handle %#x has no hipRuntimeGetVersion: it is no HIP runtime", handle)}
@@ -101,6 +104,17 @@ func Adopt(handle uintptr) (*Table, error) {
 		}
 	}
 	return tableOf(handle, file)
+}
+
+// checkHandle keeps from dlsym what would crash it.
+func checkHandle(handle uintptr) error {
+	switch {
+	case handle == 0:
+		return errors.New("the handle is 0, which dlopen returns when it opens nothing")
+	case !given(handle):
+		return fmt.Errorf("the handle %#x is none that dlopen has given, or its library is closed", handle)
+	}
+	return nil
 }
 
 func search(tried []string) (*Table, error) {

@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -80,6 +82,7 @@ var scenarios = map[string]func(t *testing.T, dir string){
 	"the newest is found":                findsTheNewest,
 	"a resident one is shared":           sharesTheResident,
 	"an engine's handle is adopted":      adopts,
+	"what is no handle is refused":       refusesWhatIsNoHandle,
 	"a second one is refused":            refusesASecond,
 	"two residents are refused":          refusesTwo,
 	"a link to the same is the same":     knowsALink,
@@ -124,6 +127,38 @@ func adopts(t *testing.T, dir string) {
 	_, err = Adopt(libc)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	assert.ErrorContains(t, err, "is no HIP runtime")
+}
+
+func refusesWhatIsNoHandle(t *testing.T, dir string) {
+	h, why := open(filepath.Join(dir, "libamdhip64.so.7"), false)
+	require.NotZero(t, h, why)
+	words := make([]uintptr, 64)
+	for _, bad := range []uintptr{1, 8, 0xdead_beef, uintptr(unsafe.Pointer(&words[0])), h + 8, h - 1, ^uintptr(0)} {
+		_, err := Adopt(bad)
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+		assert.ErrorContains(t, err, fmt.Sprintf("the handle %#x is none that dlopen has given", bad))
+		_, _, _, err = AdoptCUDA(bad)
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+		assert.ErrorContains(t, err, fmt.Sprintf("the handle %#x is none that dlopen has given", bad))
+		assert.Empty(t, where(bad))
+		assert.Empty(t, cudaWhere(bad))
+	}
+	_, err := Adopt(0)
+	require.ErrorContains(t, err, "the handle is 0")
+	_, _, _, err = AdoptCUDA(0)
+	require.ErrorContains(t, err, "the handle is 0")
+
+	var opening sync.WaitGroup // while the list of libraries changes
+	for _, name := range []string{"libresolv.so.2", "libutil.so.1", "libnsl.so.1", "libanl.so.1", "libpthread.so.0"} {
+		opening.Go(func() { open(name, false) })
+	}
+	for range 1000 {
+		require.True(t, given(h))
+		require.False(t, given(h+8))
+	}
+	opening.Wait()
+	_, err = Adopt(h)
+	require.NoError(t, err)
 }
 
 func refusesASecond(t *testing.T, dir string) {
