@@ -8,7 +8,9 @@ import (
 
 // OpenCUDA gives HIP's calls over NVIDIA's driver, HIP's other platform: libcuda.so.1, by c.Library, by an engine's own
 // handle, or from where the system's linker looks. A second OpenCUDA gives the same. Version is the driver's: CUDA 12.4 is
-// 12.4.0. It is unproven until docs/receipts has one of an NVIDIA GPU.
+// 12.4.0. It is unproven until docs/receipts has one of an NVIDIA GPU: tests run it, and both gates of fabric/stage, over a stand-in for
+// the driver, which has CUDA's rules as they are documented and runs kernels by their host build. That the driver assembles the PTX,
+// and what its code then does, nothing here shows.
 //
 // A thread's current device is its current context: calls run in the device's primary context, which the runtime API uses
 // too, and leave a thread with the context, or none, that it had. What differs from HIP:

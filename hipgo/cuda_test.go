@@ -1,17 +1,22 @@
 package hipgo_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/hipfabric/hipfabric/csrc/mailbox"
+	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/hipgo"
 	"github.com/hipfabric/hipfabric/hipgo/internal/driver"
 	"github.com/hipfabric/hipfabric/hipgo/internal/fakecuda"
@@ -92,6 +97,7 @@ func TestCUDA(t *testing.T) {
 		{"codes are HIP's", cudaCodes},
 		{"pointers", cudaPointers},
 		{"modules and launches", cudaModules},
+		{"the kernels gate's kernels", cudaMailbox},
 		{"a seam of it passes the self-test", cudaSelfTest},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.f(t, d) })
@@ -246,7 +252,7 @@ func cudaPointers(t *testing.T, d *hipgo.Device) {
 }
 
 func cudaModules(t *testing.T, d *hipgo.Device) {
-	const ptx = ".version 7.0\n.target sm_70\n"
+	const ptx = ".version 7.0\n.target sm_70\n.visible .entry twice(\n"
 	s, err := d.NewStream(hipgo.StreamNonBlocking)
 	require.NoError(t, err)
 	defer s.Close()
@@ -260,8 +266,58 @@ func cudaModules(t *testing.T, d *hipgo.Device) {
 		require.NoError(t, s.Launch(f, [3]int{4, 2, 1}, [3]int{256, 1, 1}, 64, []byte{9, 0, 0, 0, 0, 0, 0, 0}))
 		require.NoError(t, m.Close())
 	}), "\n")
-	assert.Contains(t, seen, "cuModuleLoadData 27 bytes of text")
+	assert.Contains(t, seen, "cuModuleLoadData 50 bytes of text")
 	assert.Contains(t, seen, "cuLaunchKernel grid 4 2 1 block 256 1 1 shared 64 argument 9 extra 0")
+	for name, image := range map[string]string{
+		"no PTX": "text", "for a newer GPU": ".version 8.8\n.target sm_120\n.visible .entry twice(\n", "without the kernel": ".version 7.0\n.target sm_70\n",
+	} {
+		_, _, err = d.Seam().Load([]byte(image), "twice")
+		require.ErrorIs(t, err, errors.ErrUnsupported, name)
+	}
+}
+
+// The kernels gate's own kernels, from the PTX that is built in, as the gate loads and launches them.
+func cudaMailbox(t *testing.T, d *hipgo.Device) {
+	require.NotZero(t, mailbox.PTX[len(mailbox.PTX)-1], "the driver reads a string: its end is added on the way")
+	seam := d.Seam()
+	module, functions, err := seam.Load(mailbox.PTX, "hf_stage", "hf_collect")
+	require.NoError(t, err)
+	require.Len(t, functions, 2)
+	assert.NotEqual(t, functions[0], functions[1])
+	host, at, err := seam.AllocHost(6336 + 64) // struct hf_host, and a window
+	require.NoError(t, err)
+	device, err := seam.AllocDevice(256) // struct hf_device
+	require.NoError(t, err)
+	memory, err := d.Malloc(64)
+	require.NoError(t, err)
+	stream, event, _, err := seam.OpenStream(false)
+	require.NoError(t, err)
+	s := d.WrapStream(stream)
+	require.NoError(t, s.Memset(memory.Ptr(), 7, 64))
+	args := make([]byte, 120) // struct hf_args
+	for i, v := range map[int]uint64{0: uint64(device), 8: uint64(at), 16: uint64(at + 6336), 32: uint64(memory.Ptr()), 40: 64, 72: 5e9, 80: 33, 104: 1 | 1<<32} {
+		binary.NativeEndian.PutUint64(args[i:], v)
+	}
+	seen := strings.Join(calls(t, func() { require.NoError(t, seam.Launch(stream, functions[0], 3, 256, args)) }), "\n")
+	assert.Contains(t, seen, "cuLaunchKernel grid 3 1 1 block 256 1 1 shared 0")
+	require.NoError(t, s.Synchronize(within(t, 10*time.Second)))
+	words, err := fabric.Words(host[:6336])
+	require.NoError(t, err)
+	assert.Equal(t, uint64(1), words[1], "ready of the first sequence")
+	assert.Equal(t, uint64(33), words[2048/8+1], "and its descriptor")
+	assert.Equal(t, bytes.Repeat([]byte{7}, 64), host[6336:])
+	copy(host[6336:], bytes.Repeat([]byte{8}, 64))
+	require.NoError(t, seam.Launch(stream, functions[1], 3, 256, args))
+	ready, err := s.Query()
+	require.NoError(t, err)
+	assert.False(t, ready, "collect waits for done")
+	atomic.StoreUint64(&words[4096/8+1], 1)
+	require.NoError(t, s.Synchronize(within(t, 10*time.Second)))
+	clear(host[6336:])
+	require.NoError(t, s.Copy(at+6336, memory.Ptr(), 64, hipgo.CopyDefault))
+	require.NoError(t, s.Synchronize(within(t, 10*time.Second)))
+	assert.Equal(t, bytes.Repeat([]byte{8}, 64), host[6336:], "what was in the window")
+	require.NoError(t, errors.Join(seam.CloseStream(stream, event), seam.FreeDevice(device), seam.FreeHost(host), seam.Unload(module), memory.Close()))
 }
 
 func cudaSelfTest(t *testing.T, d *hipgo.Device) {

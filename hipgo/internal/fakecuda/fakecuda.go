@@ -1,4 +1,6 @@
-// Package fakecuda builds, for tests, a libcuda.so.1 that is the software HIP device under the CUDA driver's calls and rules.
+// Package fakecuda builds, for tests, a libcuda.so.1 that is the software HIP device under the CUDA driver's calls and rules. It
+// takes PTX for its kernels' names and runs csrc/mailbox's by their host build: what it proves is how they are loaded, launched and
+// waited for, not that the PTX assembles or what its code does.
 // It needs a C compiler and this module's source tree.
 package fakecuda
 
@@ -14,7 +16,7 @@ func Build(root, dir string) (string, error) {
 	if err != nil || len(sources) == 0 {
 		return "", fmt.Errorf("fakecuda: no csrc/softhip in %s (%w)", root, err)
 	}
-	return compile(root, dir, sources...)
+	return compile(root, dir, append(sources, filepath.Join(root, "csrc/mailbox/twin.c"))...)
 }
 
 // BuildOld compiles a driver of before CUDA 11.7, without cuStreamWaitValue64_v2 and without a device behind it.

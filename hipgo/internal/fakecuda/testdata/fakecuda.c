@@ -1,11 +1,14 @@
 // A libcuda.so.1 for tests: the CUDA driver's calls over the software HIP device, with CUDA's own rules where they differ,
-// namely contexts, cyclic comparison, and no answer about unknown pointers. Built by package fakecuda with csrc/softhip.
+// namely contexts, cyclic comparison, no answer about unknown pointers, and PTX, whose kernels run as host twins: nothing is
+// assembled. Built by package fakecuda with csrc/softhip and the twins of csrc/mailbox.
 //
 // FAKECUDA_LOG names a file that gets a line a call; FAKECUDA_FAIL=call=code makes a call fail; FAKECUDA_DEVICES is how many
 // there are; FAKECUDA_CURRENT=own, 1 or none is the context that an engine left on each thread;
 // CUDA_DEVICE_MAX_CONNECTIONS is how many hardware queues there are. -DOLD_DRIVER leaves cuStreamWaitValue64_v2 out, as drivers
 // before CUDA 11.7 do, and has no device behind it.
 #define _GNU_SOURCE
+#include <elf.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +21,9 @@ static void *softhip_find(void *ctx, const char *name) { return name ? NULL : ct
 void *softhip_find(void *ctx, const char *name);
 #endif
 
+// twice is a kernel of a test's: it has no work.
+static void twice(const void *args, unsigned blocks, unsigned threads) { (void)args, (void)blocks, (void)threads; }
+
 #define EXPORT __attribute__((visibility("default")))
 #define HIP(name, ...) ((int (*)())softhip_find(NULL, #name))(__VA_ARGS__)
 
@@ -26,7 +32,8 @@ typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef void *CUhandle;
 
-enum { INVALID_VALUE = 1, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_CONTEXT = 201, NOT_FOUND = 500 };
+enum { INVALID_VALUE = 1, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_PTX = 218, NOT_FOUND = 500 };
+enum { GFX1151 = 0x4a };  // of the device underneath; nobody asks for it here
 
 static void note(const char *format, ...) {
   const char *path = getenv("FAKECUDA_LOG");
@@ -81,8 +88,10 @@ EXPORT CUresult cuInit(unsigned flags) {
   int (*configure)(const char *) = (int (*)(const char *))softhip_find(NULL, "softhip_configure");
   const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
   char settings[128];
-  snprintf(settings, sizeof settings, "devices=2 arch=sm_90 capture_values=record hw_queues=%d missing=hipExtStreamCreateWithCUMask", queues ? atoi(queues) : 4);
+  snprintf(settings, sizeof settings, "devices=2 arch=gfx1151 capture_values=record hw_queues=%d missing=hipExtStreamCreateWithCUMask", queues ? atoi(queues) : 4);
   if (!initialised && configure(settings)) return NO_DEVICE;
+  int (*kernel)(const char *, void (*)(const void *, unsigned, unsigned), unsigned) = (int (*)(const char *, void (*)(const void *, unsigned, unsigned), unsigned))softhip_find(NULL, "softhip_kernel");
+  if (kernel("twice", twice, 8)) return NO_DEVICE;
   initialised = 1;
   return 0;
 }
@@ -360,30 +369,86 @@ EXPORT CUresult cuEventDestroy_v2(CUhandle event) {
   return HIP(hipEventDestroy, event);
 }
 
+// A module is PTX: of it only the target and the names of its kernels are read, and their host twins run.
+enum { MOST_KERNELS = 8, NAME = 64 };
+
+static int target_of(const char *ptx) {
+  const char *at = strstr(ptx, "\n.target sm_");
+  return at ? atoi(at + strlen("\n.target sm_")) : 0;
+}
+
+static int entries_of(const char *ptx, char names[][NAME]) {
+  int n = 0;
+  for (const char *at = ptx; n < MOST_KERNELS && (at = strstr(at, ".entry ")) != NULL;) {
+    at += strlen(".entry ");
+    size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$");
+    if (length == 0 || length >= NAME - 3) continue;
+    snprintf(names[n++], NAME, "%.*s.kd", (int)length, at);
+  }
+  return n;
+}
+
+// code_object is what the device underneath takes for those kernels: an ELF of its arch that has their names alone.
+static const void *code_object(char names[][NAME], int count) {
+  static struct {
+    Elf64_Ehdr header;
+    Elf64_Shdr sections[3];
+    Elf64_Sym symbols[MOST_KERNELS + 1];
+    char strings[MOST_KERNELS * NAME + 1];
+  } o;
+  memset(&o, 0, sizeof o);
+  memcpy(o.header.e_ident, ELFMAG, SELFMAG);
+  o.header.e_ident[EI_CLASS] = ELFCLASS64;
+  o.header.e_machine = 224;  // amdgcn
+  o.header.e_flags = GFX1151;
+  o.header.e_shoff = (size_t)((char *)o.sections - (char *)&o);
+  o.header.e_shentsize = sizeof *o.sections;
+  o.header.e_shnum = 3;
+  o.sections[1] = (Elf64_Shdr){.sh_type = SHT_DYNSYM, .sh_offset = (size_t)((char *)o.symbols - (char *)&o), .sh_link = 2,
+                               .sh_size = (size_t)(count + 1) * sizeof *o.symbols, .sh_entsize = sizeof *o.symbols};
+  o.sections[2] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = (size_t)(o.strings - (char *)&o), .sh_size = sizeof o.strings};
+  for (int i = 0; i < count; i++) {
+    o.symbols[i + 1].st_name = (Elf64_Word)(1 + i * NAME);
+    memcpy(o.strings + 1 + i * NAME, names[i], NAME);
+  }
+  return &o;
+}
+
 EXPORT CUresult cuModuleLoadData(CUhandle *module, const void *image) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   IN_CONTEXT(cuModuleLoadData);
   note("cuModuleLoadData %zu bytes of text", strlen(image));
-  *module = (CUhandle)0x40;
-  return 0;
+  const char *ptx = image;
+  if (!strstr(ptx, ".version ")) return INVALID_IMAGE;
+  int target = target_of(ptx);
+  if (target == 0 || target > 90) return INVALID_PTX;
+  char names[MOST_KERNELS][NAME];
+  int count = entries_of(ptx, names);
+  pthread_mutex_lock(&lock);
+  int r = HIP(hipModuleLoadData, module, code_object(names, count));
+  pthread_mutex_unlock(&lock);
+  return r;
 }
 
 EXPORT CUresult cuModuleUnload(CUhandle module) {
   IN_CONTEXT(cuModuleUnload);
-  return module == (CUhandle)0x40 ? 0 : INVALID_VALUE;
+  return HIP(hipModuleUnload, module);
 }
 
 EXPORT CUresult cuModuleGetFunction(CUhandle *function, CUhandle module, const char *name) {
   IN_CONTEXT(cuModuleGetFunction);
-  if (module != (CUhandle)0x40 || strcmp(name, "twice")) return NOT_FOUND;
-  *function = (CUhandle)0x48;
-  return 0;
+  return HIP(hipModuleGetFunction, function, module, name);
 }
 
+// CUDA ends its extra list with 0, the device underneath with 3.
 EXPORT CUresult cuLaunchKernel(CUhandle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                                unsigned shared, CUhandle stream, void **params, void **extra) {
   IN_CONTEXT(cuLaunchKernel);
-  if (function != (CUhandle)0x48 || !stream) return INVALID_VALUE;
+  if (!stream || (params && extra)) return INVALID_VALUE;
   note("cuLaunchKernel grid %u %u %u block %u %u %u shared %u argument %llu extra %d", gx, gy, gz, bx, by, bz, shared,
        params ? *(unsigned long long *)params[0] : 0ull, extra != NULL);
-  return 0;
+  void *list[5] = {0};
+  for (int i = 0; extra && i < 4 && extra[i]; i++) list[i] = extra[i];
+  if (extra) list[4] = (void *)3;
+  return HIP(hipModuleLaunchKernel, function, gx, gy, gz, bx, by, bz, shared, stream, params, extra ? list : NULL);
 }
