@@ -1,7 +1,7 @@
 // Bench holds hipfabric against what a user would have instead on this machine: a floor program that only swaps bytes over a socket,
-// Open MPI and iperf3; and against itself: a gather against an exchange, calls on device memory against the bare device and the host path, sums against copies, more lanes against one, and idle ranks
-// against a fiftieth of a core. It runs A B B A for some rounds, and prints a table of medians and of their ratios for
-// docs/performance.md, and which bars are met.
+// Open MPI and iperf3; and against itself: a gather against an exchange, calls on device memory against the bare device and the host
+// path, sums against copies, more lanes against one, and idle ranks against a fiftieth of a core. It runs A B B A for some rounds, and
+// prints a table of medians and of their ratios for docs/performance.md, and which bars are met.
 //
 //	make bench            or   go run ./bench [-rounds 5] [-only floor,window,gather,staged,openmpi,openmpi4,sums,idle,crossing,lanes,iperf3] [-force]
 //
