@@ -13,11 +13,17 @@
 //
 // Each guard of this path has a test that fails without it:
 //
-//	a part says what it is a part of          TestAPartIsNoCall, TestLayoutsThatOnlyDifferWhole
-//	a stream waits for done                   TestContractInParts
-//	the proxy waits for ready                 TestContractInParts/held; kernels: TestCapturedStepsAreReplayed
-//	a copy down has landed before the wire    TestContractInParts, TestCopiesAreWaitedFor
-//	PartBytes has its bounds                  TestBadSettingsAreRefusedByName
-//	a copy nobody can ask after frees nothing TestAProbeThatFailsFreesNothing
-//	a refused stream takes no slot            TestAStreamOfAnotherDeviceIsRefused
+//	a part says what it is a part of             TestAPartIsNoCall, TestLayoutsThatOnlyDifferWhole
+//	a stream waits for done: words               TestACallOnDeviceMemory, TestContractInParts
+//	a stream waits for done: kernels             TestCapturedStepsAreReplayed, TestContractOfKernelsOnHIPInParts
+//	the proxy waits for ready: words             TestContractInParts/held
+//	the proxy waits for ready: kernels           TestCapturedStepsAreReplayed
+//	a copy down has landed before the wire       TestCopiesAreWaitedFor, TestContractInParts
+//	PartBytes has its bounds                     TestBadSettingsAreRefusedByName
+//	PartBytes is the same on every rank          TestASettingThatDiffersIsAMismatchOnEveryRank, of hipfabric
+//	a copy nobody can ask after frees nothing    TestAProbeThatFailsFreesNothing
+//	a refused stream takes no slot               TestAStreamOfAnotherDeviceIsRefused
+//	a kernel that gives up ends the group        TestAKernelThatGivesUpEndsTheGroup
+//	a device that fails blames no image          TestALauncherThatFailsAtOpenEndsTheOthers
+//	a launch that fails ends all ranks           TestALaunchThatFailsEndsAllRanksAlike
 package stage
