@@ -48,6 +48,11 @@ compiles() {
     echo '#include <stdlib.h>' | gcc -x c -c -o /dev/null - >/dev/null 2>&1
 }
 
+# Package verbs is built against it and links nothing of it; -tags noverbs builds without.
+rdma_header() {
+    echo '#include <infiniband/verbs.h>' | gcc -x c -fsyntax-only - >/dev/null 2>&1
+}
+
 # What build/rxe-vm takes its kernel and its programs from: Debian's packages, on x86-64.
 machine() {
     if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-deb >/dev/null 2>&1 || [ "$(uname -sm)" != "Linux x86_64" ]; then
@@ -70,13 +75,22 @@ required() {
     test)
         have git || lacks git git git
         compiles || lacks "gcc libc6-dev" "gcc glibc-devel" "gcc glibc" # the race detector is cgo
+        rdma_header || lacks libibverbs-dev rdma-core-devel rdma-core
         ;;
-    lint) have git || lacks git git git ;;
+    lint)
+        have git || lacks git git git
+        ! compiles || rdma_header || lacks libibverbs-dev rdma-core-devel rdma-core
+        ;;
     fresh)
         have debootstrap || lacks debootstrap debootstrap debootstrap
         have buildah || lacks buildah buildah buildah
         ;;
-    shell-rxe | test-rxe) machine ;;
+    test-rxe)
+        machine
+        compiles || debian "gcc libc6-dev"
+        rdma_header || debian libibverbs-dev
+        ;;
+    shell-rxe) machine ;;
     *)
         echo "usage: build/setup.sh demo|test|lint|fresh|shell-rxe|test-rxe" >&2
         exit 2

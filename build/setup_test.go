@@ -130,9 +130,9 @@ func TestACompilerWithoutItsLibraryIsNamed(t *testing.T) {
 
 func TestMissingPackagesGetTheCommandOfTheSystem(t *testing.T) {
 	for manager, want := range map[string]string{
-		"apt-get": "sudo apt-get update && sudo apt-get install -y --no-install-recommends git gcc libc6-dev",
-		"dnf":     "sudo dnf install -y git gcc glibc-devel",
-		"pacman":  "sudo pacman -S --needed git gcc glibc",
+		"apt-get": "sudo apt-get update && sudo apt-get install -y --no-install-recommends git gcc libc6-dev libibverbs-dev",
+		"dnf":     "sudo dnf install -y git gcc glibc-devel rdma-core-devel",
+		"pacman":  "sudo pacman -S --needed git gcc glibc rdma-core",
 	} {
 		m := newMachine(t)
 		m.program(manager, "echo it ran; exit 1")
@@ -164,7 +164,7 @@ func TestSETUPAndCIInstallWhatIsMissing(t *testing.T) {
 		m.env = []string{env}
 		out, code := m.setup("test")
 		assert.Zero(t, code, out)
-		assert.Contains(t, asked(), "update\ninstall -y --no-install-recommends git gcc libc6-dev")
+		assert.Contains(t, asked(), "update\ninstall -y --no-install-recommends git gcc libc6-dev libibverbs-dev")
 	}
 }
 
@@ -173,7 +173,7 @@ func TestRootInstallsWhatTheTestsNeedButNoServer(t *testing.T) {
 	m.program("id", "echo 0")
 	out, code := m.setup("test")
 	assert.Zero(t, code, out)
-	assert.Contains(t, asked(), "git gcc libc6-dev")
+	assert.Contains(t, asked(), "git gcc libc6-dev libibverbs-dev")
 	assert.NotContains(t, asked(), "openssh-server")
 }
 
@@ -191,6 +191,7 @@ func TestTheMachineThatTestsBootNeedsDebiansPackages(t *testing.T) {
 		for _, p := range []string{"qemu-system-x86", "busybox-static", "cpio", "xz-utils", "ibverbs-utils"} {
 			assert.Contains(t, asked(), " "+p)
 		}
+		assert.Equal(t, purpose == "test-rxe", strings.Contains(asked(), " libibverbs-dev"), "what is built there is C too")
 	}
 }
 

@@ -4,7 +4,7 @@
 // numbers are those of <infiniband/verbs.h>, counts and lengths are checked by package verbs before. Library is the real one;
 // verbs.OpenTable takes any other, so that the shipped code runs unchanged on HCAs that are wired in memory. Groups of calls:
 //
-//	library      Library, Has
+//	library      Library, Has, Absence
 //	devices      Devices, Open, Close, Attr, Port, GIDs, PKey
 //	memory       AllocPD, FreePD, Register, RegisterDMABuf, Deregister
 //	completions  CreateChannel, DestroyChannel, CQEvent, CreateCQ, DestroyCQ, Arm, Poll

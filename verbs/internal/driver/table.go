@@ -19,6 +19,7 @@ const (
 type Table interface {
 	Library() string // the file, or a stand-in's name
 	Has(Symbol) bool
+	Absence() string // where Devices has none: why, and what to do; "" where the table does not know
 
 	Devices() ([]Device, syscall.Errno)               // ENOSYS: no RDMA in this kernel
 	Open(device string) (uintptr, syscall.Errno)      // a context

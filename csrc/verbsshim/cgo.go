@@ -1,0 +1,13 @@
+//go:build cgo && linux && !noverbs
+
+package verbsshim
+
+// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -Wfatal-errors
+import "C"
+
+import "embed"
+
+// An importer is rebuilt when a header changes only because the header is embedded here.
+//
+//go:embed *.h
+var _ embed.FS
