@@ -161,7 +161,8 @@ static void *work(void *arg) {
     struct engine *e = arg;
     prctl(PR_SET_TIMERSLACK, 1ul);
     for (struct op *o; (o = next(e)) != NULL;) {
-        o->start_ns = now_ns();
+        if (o->start_ns == 0)
+            o->start_ns = now_ns();
         finish(e, o, op_run(e, o));
     }
     return NULL;
@@ -186,6 +187,8 @@ struct point engine_submit(struct engine *e, struct op *o) {
     o->next = NULL;
     o->queued_ns = now_ns();
     pthread_mutex_lock(&e->lock);
+    if (e->queued == 0 && !e->held)
+        o->start_ns = o->queued_ns; // an idle engine begins at once, however late its worker wakes
     o->seq = atomic_load(&e->submitted) + 1;
     struct point p = {e, o->seq};
     if (e->tail == NULL)

@@ -10,7 +10,7 @@
 
 #include "world.h"
 
-enum { SPINS = 150, YIELDS = 60, FIRST_SLEEP_NS = 5000, LAST_SLEEP_NS = 50000 };
+enum { SPINS = 10, YIELDS = 60, FIRST_SLEEP_NS = 5000, LAST_SLEEP_NS = 50000 };
 enum { PATIENT = 2000, PATIENT_SLEEP_NS = 250000 }; // who has slept that often may be late
 
 void futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns) {

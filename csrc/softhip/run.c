@@ -105,11 +105,12 @@ static void run_write(const struct op *o) {
 static void rest(struct engine *e, uint64_t until_ns) {
     while (now_ns() < until_ns && !cut_off(e)) {
         uint64_t left = until_ns - now_ns();
-        struct pace turn = {.turns = left < 60000 ? 150 : 1000};
-        if (left >= 60000)
-            futex_wait(&e->bell, atomic_load(&e->bell), left - 50000 < 1000000 ? left - 50000 : 1000000);
-        else if (left < (uint64_t)1 << 63)
-            pace(&turn, &e->bell, atomic_load(&e->bell));
+        if (left >= (uint64_t)1 << 63)
+            return;
+        if (left >= 160000)
+            futex_wait(&e->bell, atomic_load(&e->bell), left - 150000 < 1000000 ? left - 150000 : 1000000);
+        else
+            sched_yield();
     }
 }
 
@@ -124,29 +125,45 @@ static void stick(struct engine *e) {
     }
 }
 
-static uint64_t model_ns(const struct op *o) {
+enum { MODEL_SLICE = 64 << 10 };
+
+// model_ns is how long after its start a copy has moved this many bytes.
+static uint64_t model_ns(size_t bytes) {
     uint64_t ns = (uint64_t)world.set.copy_latency_us * 1000;
     if (world.set.copy_mb_s > 0)
-        ns += (uint64_t)((double)o->bytes * 1000.0 / (double)world.set.copy_mb_s);
+        ns += (uint64_t)((double)bytes * 1000.0 / (double)world.set.copy_mb_s);
     return ns;
 }
 
 // move_bytes copies; pageable memory may not be there, which the kernel can tell without a signal.
-static int move_bytes(const struct op *o) {
+static int move_bytes(const struct op *o, size_t at, size_t bytes) {
     if (!o->pageable) {
-        memmove(o->to, o->from, o->bytes);
+        memmove(o->to + at, o->from + at, bytes);
         return hipSuccess;
     }
-    struct iovec to = {o->to, o->bytes}, from = {o->from, o->bytes};
-    size_t done = 0;
-    while (done < o->bytes) {
-        to.iov_base = o->to + done;
-        from.iov_base = o->from + done;
-        to.iov_len = from.iov_len = o->bytes - done;
+    while (bytes > 0) {
+        struct iovec to = {o->to + at, bytes}, from = {o->from + at, bytes};
         ssize_t n = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
         if (n <= 0)
             return hipErrorIllegalAddress;
-        done += (size_t)n;
+        at += (size_t)n;
+        bytes -= (size_t)n;
+    }
+    return hipSuccess;
+}
+
+// move_modelled moves each slice by the time at which the model has moved it, the last one at the end.
+static int move_modelled(struct engine *e, const struct op *o) {
+    bool apart = o->to + o->bytes <= o->from || o->from + o->bytes <= o->to;
+    size_t slice = apart && world.set.copy_mb_s > 0 ? MODEL_SLICE : o->bytes;
+    for (size_t at = 0; at < o->bytes && !cut_off(e); at += slice) {
+        size_t bytes = o->bytes - at < slice ? o->bytes - at : slice;
+        uint64_t by = model_ns(at + bytes);
+        if (by > 0)
+            rest(e, o->start_ns + by);
+        int code = cut_off(e) ? hipSuccess : move_bytes(o, at, bytes);
+        if (code != hipSuccess)
+            return code;
     }
     return hipSuccess;
 }
@@ -154,7 +171,12 @@ static int move_bytes(const struct op *o) {
 static int run_copy(struct engine *e, const struct op *o, struct fault f) {
     if (!o->sdma && !(world.set.relaxed_waits && e->after_wait))
         acquire_stale();
-    uint64_t delay = model_ns(o);
+    if (f.what == 0) {
+        int moved = move_modelled(e, o);
+        changed(o->to, o->bytes);
+        return moved;
+    }
+    uint64_t delay = model_ns(o->bytes);
     if (delay > 0)
         rest(e, o->start_ns + delay);
     if (f.what == 'd')
@@ -171,7 +193,7 @@ static int run_copy(struct engine *e, const struct op *o, struct fault f) {
     }
     if (cut_off(e))
         return hipSuccess;
-    int code = move_bytes(o);
+    int code = move_bytes(o, 0, o->bytes);
     changed(o->to, o->bytes);
     if (f.what == 'l')
         stick(e);
@@ -216,6 +238,7 @@ int op_run(struct engine *e, struct op *o) {
             continue;
         atomic_store(&e->state, DEPENDENT);
         point_wait(o->after[i], e);
+        o->start_ns = now_ns();
         atomic_store(&e->state, RUNNING);
     }
     struct fault f = fault_op(o, e);
