@@ -5,13 +5,20 @@ import (
 	"github.com/hipfabric/hipfabric/fabric/internal/plan"
 )
 
-// fetch brings the newest part's input down, or begins the next part.
-func (t *Transport) fetch() bool {
+// fetch brings the newest part's input down, then begins the next part: the copy stream has it before the wire has this one.
+func (t *Transport) fetch() (moved bool) {
 	if t.begun > t.wired {
 		if j := t.job(t.begun - 1); j.phase == fetching {
-			return t.fetchOne(j)
+			if moved = t.fetchOne(j); j.phase == fetching || t.failed.Load() != nil {
+				return moved
+			}
 		}
 	}
+	return t.begin() || moved
+}
+
+// begin begins the next part, where there is one and room for it.
+func (t *Transport) begin() bool {
 	if t.begun-t.lifted == sets {
 		return false
 	}

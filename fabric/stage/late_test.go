@@ -23,11 +23,13 @@ func TestAStreamThatIsLateToItsWaitPasses(t *testing.T) {
 	require.NoError(t, err)
 	late, onTime := w.Queue(r.s), fabric.Stream(other.Raw())
 	require.NotEqual(t, late.Number(), w.Queue(other).Number())
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, r.Barrier(r.stream())) // a stream's first call puts more on it
+	require.NoError(t, r.Wait(ctx, r.stream()))
 	require.NoError(t, late.Hold())
 	require.NoError(t, r.Barrier(r.stream()))
 	require.NoError(t, late.Step(1)) // the write, not the wait
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
 	for _, calls := range []int{1, 256, 300} {
 		for range calls {
 			require.NoError(t, r.Barrier(onTime))

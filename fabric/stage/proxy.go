@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// spinFor is how long the proxy polls after the last progress before it gives its core away.
+	// spinFor is how long the proxy polls after the last progress before it gives its core away, and moveFor while a part is
+	// under way: a slow wire takes a few milliseconds for one.
 	spinFor    = time.Millisecond
+	moveFor    = 16 * time.Millisecond
 	clockEvery = 16 // idle rounds between looks at the clock
 	turnEvery  = 64 // idle rounds between turns for this process's other goroutines
 	// A proxy that waits for a stream cannot be woken by it: it looks again after a part of the time that it has waited,
@@ -26,8 +28,8 @@ const (
 )
 
 // Proxy acts for the streams of a device: one goroutine, locked to its thread, that drives all groups' calls with two copy
-// streams of its own. It spins for a millisecond after the last progress. Then it looks now and then while a call is
-// queued or a captured graph may be replayed, and sleeps while there is neither.
+// streams of its own. It spins for a millisecond after the last progress, longer while something moves. Then it looks now and
+// then while a call is queued or a captured graph may be replayed, and sleeps while there is neither.
 type Proxy struct {
 	d        Driver
 	down, up copier
@@ -168,7 +170,7 @@ func (p *Proxy) run() {
 			continue
 		}
 		p.now = time.Now()
-		if idle := p.now.Sub(moved); idle >= spinFor && !p.rest(timer, idle) {
+		if idle := p.now.Sub(moved); idle >= spinFor && (idle >= moveFor || !p.moving()) && !p.rest(timer, idle) {
 			return
 		}
 	}
@@ -204,6 +206,16 @@ func (p *Proxy) rest(timer *time.Timer, idle time.Duration) bool {
 	}
 	p.now = time.Now()
 	return true
+}
+
+// moving says whether a part is under way.
+func (p *Proxy) moving() bool {
+	for _, t := range *p.groups.Load() {
+		if t.begun != t.lifted {
+			return true
+		}
+	}
+	return false
 }
 
 // busy says whether a stream or a copy may need the proxy without anybody saying so.
