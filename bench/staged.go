@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/hipfabric/hipfabric"
@@ -18,6 +21,7 @@ import (
 	"github.com/hipfabric/hipfabric/fabric/stage"
 	"github.com/hipfabric/hipfabric/hipgo"
 	"github.com/hipfabric/hipfabric/hipgo/hiptest"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -31,6 +35,8 @@ const (
 	smallCalls   = 2000
 	largeCalls   = 60
 	queuedAtOnce = 128
+	modelledRate = 250e6 // bytes a second, of the copies and of the wire
+	modelledPart = 128 << 10
 )
 
 func devices() []comparison {
@@ -41,7 +47,7 @@ func devices() []comparison {
 		one("a bare write and wait", key{"queueing, words gate", deviceSmall}, queueBar, queueing),
 		one("the device's round trip", key{"staged beyond tcp", deviceSmall}, overheadBar, beyond(false)),
 		one("the device's round trip", key{"staged beyond tcp, zero copy", deviceSmall}, zeroCopyBar, beyond(true)),
-		one("the slower of wire and copies", key{"staged exchange, modelled copies", deviceLarge}, modelledBar, modelled),
+		one("the slower of wire and copies", key{"staged exchange, modelled copies, parts of 128 KiB", deviceLarge}, modelledBar, modelled),
 		one("tcp", key{"staged exchange, zero copy", deviceLarge}, inPlaceBar, unmoved),
 	}
 }
@@ -80,7 +86,7 @@ type pair struct {
 	at    [2]station
 }
 
-func newPair(ctx context.Context, dir string, s hiptest.Settings) (p *pair, err error) {
+func newPair(ctx context.Context, dir string, s hiptest.Settings, partBytes int) (p *pair, err error) {
 	s.Devices = 2
 	p = &pair{}
 	if p.world, err = hiptest.New(s); err != nil {
@@ -93,7 +99,7 @@ func newPair(ctx context.Context, dir string, s hiptest.Settings) (p *pair, err 
 	err = errors.Join(each(2, func(r int) (err error) {
 		a := &p.at[r]
 		a.device, a.host = p.world.Device(r), make([]byte, 2*deviceLarge)
-		a.group, err = hipfabric.Open(ctx, hipfabric.Config{Rank: r, World: 2, OpenTimeout: oneRun, Logger: slog.New(slog.DiscardHandler),
+		a.group, err = hipfabric.Open(ctx, hipfabric.Config{Rank: r, World: 2, OpenTimeout: oneRun, PartBytes: partBytes, Logger: slog.New(slog.DiscardHandler),
 			Master: "file:" + filepath.Join(meeting, "master")})
 		if err != nil {
 			return fmt.Errorf("rank %d: %w", r, err)
@@ -138,13 +144,20 @@ func (p *pair) close(ctx context.Context) error {
 	return errors.Join(err, p.world.Close())
 }
 
-// median of n runs of step on both ranks at once, as rank 0 saw them, in microseconds.
-func (p *pair) median(n int, step func(a *station, peer, i int) error) (float64, error) {
+// median of n runs of step on both ranks at once, as rank 0 saw them, in microseconds. together: both begin each one at the
+// same time, which the steps of a call see to themselves.
+func (p *pair) median(n int, together bool, step func(a *station, peer, i int) error) (float64, error) {
 	took := make([]float64, n)
+	var begun [2]atomic.Int64
 	err := errors.Join(each(2, func(r int) error {
 		for i := range n + n/10 {
+			begun[r].Store(int64(i))
+			for together && begun[1-r].Load() < int64(i) {
+				runtime.Gosched()
+			}
 			began := time.Now()
 			if err := step(&p.at[r], 1-r, i); err != nil {
+				begun[r].Store(math.MaxInt64)
 				return fmt.Errorf("rank %d: %w", r, err)
 			}
 			if r == 0 {
@@ -157,13 +170,13 @@ func (p *pair) median(n int, step func(a *station, peer, i int) error) (float64,
 }
 
 func (p *pair) tcp(bytes, n int) (float64, error) {
-	return p.median(n, func(a *station, peer, _ int) error {
+	return p.median(n, false, func(a *station, peer, _ int) error {
 		return a.group.Host().Exchange(a.host[:bytes], a.host[deviceLarge:][:bytes], peer)
 	})
 }
 
 func (p *pair) staged(ctx context.Context, bytes, n int) (float64, error) {
-	return p.median(n, func(a *station, peer, _ int) error {
+	return p.median(n, false, func(a *station, peer, _ int) error {
 		s := fabric.Stream(a.stream.Raw())
 		if err := a.calls.Exchange(s, a.out.Device(), a.in.Device(), bytes, peer); err != nil {
 			return err
@@ -172,7 +185,8 @@ func (p *pair) staged(ctx context.Context, bytes, n int) (float64, error) {
 	})
 }
 
-// roundTrip is a write that the host sees, a store that it answers with, and the stream gone on, on both ranks at once.
+// roundTrip is a write that the host sees, a store that it answers with, and the stream gone on. Both ranks begin each one
+// at the same time, as they do a call: left alone they would take turns at the cores.
 func (p *pair) roundTrip(n int) (us float64, err error) {
 	var words [2]*hipgo.HostBuffer
 	var events [2]hipgo.Event
@@ -184,7 +198,7 @@ func (p *pair) roundTrip(n int) (us float64, err error) {
 			return 0, err
 		}
 	}
-	us, err = p.median(n, func(a *station, peer, i int) error {
+	us, err = p.median(n, true, func(a *station, peer, i int) error {
 		w, event, v := words[1-peer].Words(), events[1-peer], uint64(i+1)
 		if err := a.stream.WriteWait(w.Addr(0), v, w.Addr(8), v); err != nil {
 			return err
@@ -212,7 +226,7 @@ func (p *pair) roundTrip(n int) (us float64, err error) {
 
 func beyond(zeroCopy bool) func(context.Context, string) (float64, float64, error) {
 	return func(ctx context.Context, dir string) (ours, theirs float64, err error) {
-		p, err := newPair(ctx, dir, hiptest.Settings{Integrated: zeroCopy})
+		p, err := newPair(ctx, dir, hiptest.Settings{Integrated: zeroCopy}, 0)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -223,26 +237,44 @@ func beyond(zeroCopy bool) func(context.Context, string) (float64, float64, erro
 	}
 }
 
-// modelled has copies that take as long as the wire, both ways together.
+// modelled has a wire and copies of one rate, which a processor that does the work of both has time for.
 func modelled(ctx context.Context, dir string) (ours, theirs float64, err error) {
-	p, err := newPair(ctx, dir, hiptest.Settings{})
+	p, err := newPair(ctx, dir, hiptest.Settings{CopyBandwidth: modelledRate}, modelledPart)
 	if err != nil {
 		return 0, 0, err
 	}
-	wire, err := p.tcp(deviceLarge, largeCalls)
-	if err = errors.Join(err, p.close(ctx)); err != nil {
-		return 0, 0, err
-	}
-	if p, err = newPair(ctx, dir, hiptest.Settings{CopyBandwidth: int(deviceLarge / (wire / 1e6))}); err != nil {
-		return 0, 0, err
+	if err := paceSockets(modelledRate); err != nil {
+		return 0, 0, errors.Join(err, p.close(ctx))
 	}
 	staged, err1 := p.staged(ctx, deviceLarge, largeCalls)
-	wire2, err2 := p.tcp(deviceLarge, largeCalls)
-	return staged, max(wire, wire2), errors.Join(err1, err2, p.close(ctx))
+	wire, err2 := p.tcp(deviceLarge, largeCalls)
+	copies := deviceLarge / (modelledRate / 1e6)
+	return staged, max(wire, copies), errors.Join(err1, err2, p.close(ctx))
+}
+
+// paceSockets has every TCP connection of this process send no faster than this.
+func paceSockets(bytesPerSecond int) error {
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range open {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil {
+			return err
+		}
+		if protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || protocol != unix.IPPROTO_TCP {
+			continue // no socket, or one of another kind
+		}
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, bytesPerSecond); err != nil {
+			return fmt.Errorf("pacing socket %d: %w", fd, err)
+		}
+	}
+	return nil
 }
 
 func unmoved(ctx context.Context, dir string) (ours, theirs float64, err error) {
-	p, err := newPair(ctx, dir, hiptest.Settings{Integrated: true})
+	p, err := newPair(ctx, dir, hiptest.Settings{Integrated: true}, 0)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -253,7 +285,7 @@ func unmoved(ctx context.Context, dir string) (ours, theirs float64, err error) 
 
 // queueing is the time of a call alone, and of the two operations alone, on streams that are held.
 func queueing(ctx context.Context, dir string) (ours, theirs float64, err error) {
-	p, err := newPair(ctx, dir, hiptest.Settings{})
+	p, err := newPair(ctx, dir, hiptest.Settings{}, 0)
 	if err != nil {
 		return 0, 0, err
 	}
