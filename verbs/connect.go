@@ -53,7 +53,7 @@ type Connection struct {
 	RNRTimer     time.Duration // what we, without a receive, ask a peer to wait; 0: 640 us. Rounded up to one of the device's steps
 	ReadsOut     int           // our reads at a time; 0: 1; at most the device's MaxReadsOut
 	ReadsIn      int           // the peer's; 0: 1; at most the device's MaxReadsIn
-	HopLimit     int           // 0: 64
+	HopLimit     int           // 0: 64. On RoCE Linux may take the route's own instead
 	TrafficClass int           // of the IP header: DSCP times 4, plus ECN
 	FlowLabel    uint32        // 20 bits
 	ServiceLevel int           // 0 to 15

@@ -19,7 +19,7 @@ import (
 )
 
 // fake is a library whose queue pairs are connected to themselves: Go and C of ours, without a device.
-func fake(t *testing.T, devices int, less ...string) *verbs.Library {
+func fake(t testing.TB, devices int, less ...string) *verbs.Library {
 	t.Helper()
 	path, err := fakeverbs.Build("internal/fakeverbs", t.TempDir(), devices, less...)
 	if errors.Is(err, fakeverbs.ErrTools) {
@@ -42,7 +42,7 @@ type self struct {
 	qp  *verbs.QP
 }
 
-func open(t *testing.T, lib *verbs.Library) *verbs.Context {
+func open(t testing.TB, lib *verbs.Library) *verbs.Context {
 	t.Helper()
 	d, err := lib.Device("fake0")
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func open(t *testing.T, lib *verbs.Library) *verbs.Context {
 	return c
 }
 
-func newSelf(t *testing.T, f verbs.QPConfig) *self {
+func newSelf(t testing.TB, f verbs.QPConfig) *self {
 	t.Helper()
 	s := &self{c: open(t, fake(t, 1))}
 	var err error
@@ -72,7 +72,7 @@ func newSelf(t *testing.T, f verbs.QPConfig) *self {
 	return s
 }
 
-func (s *self) connect(t *testing.T) {
+func (s *self) connect(t testing.TB) {
 	t.Helper()
 	require.NoError(t, s.qp.Connect(verbs.Connection{GIDIndex: 2, Remote: verbs.Endpoint{QPN: s.qp.QPN()}}))
 }
@@ -429,6 +429,30 @@ func TestPostingAndPollingAllocateNothing(t *testing.T) {
 			t.Error(n, failed, err)
 		}
 	}))
+}
+
+// A chain's way to the library and back, whose own work is two copies of 8 bytes.
+func BenchmarkAChainOfTwo(b *testing.B) {
+	s := newSelf(b, verbs.QPConfig{})
+	s.connect(b)
+	payload, flag := s.mr.SGE(0, 8), s.mr.SGE(64, 8)
+	for b.Loop() {
+		if _, err := s.qp.PostSend(
+			verbs.SendWR{RemoteAddr: s.mr.Addr() + 4096, SGE: []verbs.SGE{payload}},
+			verbs.SendWR{RemoteAddr: s.mr.Addr() + 4160, Flags: verbs.SendInline, SGE: []verbs.SGE{flag}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAPollOfAnEmptyCQ(b *testing.B) {
+	s := newSelf(b, verbs.QPConfig{})
+	wc := make([]verbs.WC, 16)
+	for b.Loop() {
+		if _, err := s.cq.Poll(wc); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func within(t *testing.T) context.Context {
