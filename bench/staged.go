@@ -47,7 +47,7 @@ func devices() []comparison {
 		one("a bare write and wait", key{"queueing, words gate", deviceSmall}, queueBar, queueing),
 		one("the device's round trip", key{"staged beyond tcp", deviceSmall}, overheadBar, beyond(false)),
 		one("the device's round trip", key{"staged beyond tcp, zero copy", deviceSmall}, zeroCopyBar, beyond(true)),
-		one("the slower of wire and copies", key{"staged exchange, modelled copies, parts of 128 KiB", deviceLarge}, modelledBar, modelled),
+		one("the slower of wire and copies", key{"staged exchange, modelled copies", deviceLarge}, modelledBar, modelled),
 		one("tcp", key{"staged exchange, zero copy", deviceLarge}, inPlaceBar, unmoved),
 	}
 }
