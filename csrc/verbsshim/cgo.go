@@ -2,10 +2,13 @@
 
 package verbsshim
 
-// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -Wfatal-errors
+// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra
+// #include "needs.h"
 import "C"
 
 import "embed"
+
+const _ = C.VERBSSHIM_HAS_HEADER
 
 // An importer is rebuilt when a header changes only because the header is embedded here.
 //

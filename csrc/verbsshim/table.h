@@ -3,9 +3,8 @@
 #ifndef VERBSSHIM_TABLE_H
 #define VERBSSHIM_TABLE_H
 
-#if !__has_include(<infiniband/verbs.h>)
-#error "package verbs needs <infiniband/verbs.h>: install libibverbs-dev (rdma-core-devel, rdma-core), or build with -tags noverbs"
-#endif
+#include "needs.h"
+
 #include <errno.h>
 #include <infiniband/verbs.h>
 
