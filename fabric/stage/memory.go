@@ -1,9 +1,11 @@
 package stage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 
@@ -12,55 +14,69 @@ import (
 
 // registry knows the memory that the path gave, and what the engine has registered with it.
 type registry struct {
-	list atomic.Pointer[[]*memory]
-	mu   sync.Mutex // for changes
+	list atomic.Pointer[[]span] // by address
+	mu   sync.Mutex             // for changes
 }
 
-// find gives the memory that [p, p+n) is all in, and where; nil where there is none.
-func (r *registry) find(p fabric.DevPtr, n int) (m *memory, off int) {
+// span is one memory's place in the list. Registrations may overlap, so reach is the last end of this one and all before it.
+type span struct {
+	m                *memory
+	from, end, reach uintptr
+}
+
+// find gives the memory that [p, p+n) is all in, nil where there is none.
+func (r *registry) find(p fabric.DevPtr, n int) *memory {
 	list := r.list.Load()
 	if list == nil || n == 0 {
-		return nil, 0
+		return nil
 	}
-	for _, m := range *list {
-		if off := uintptr(p) - m.device; uintptr(p) >= m.device && off <= uintptr(m.n) && n <= m.n-int(off) {
-			return m, int(off)
+	end := uintptr(p) + uintptr(n)
+	for i := sort.Search(len(*list), func(i int) bool { return (*list)[i].from > uintptr(p) }) - 1; i >= 0 && (*list)[i].reach >= end; i-- {
+		if (*list)[i].end >= end {
+			return (*list)[i].m
 		}
 	}
-	return nil, 0
+	return nil
 }
 
 // view gives memory as the CPU sees it, where that may read and write it in place of a copy; else nil.
 func (r *registry) view(p fabric.DevPtr, n int) []byte {
-	if m, off := r.find(p, n); m != nil && m.inPlace {
-		return m.host[off:][:n:n]
+	if m := r.find(p, n); m != nil && m.inPlace {
+		return m.host[uintptr(p)-m.device:][:n:n]
 	}
 	return nil
 }
 
 // gave says that memory is the path's own, and so not freed.
 func (r *registry) gave(p fabric.DevPtr, n int) bool {
-	m, _ := r.find(p, n)
+	m := r.find(p, n)
 	return m != nil && m.free != nil
 }
 
-func (r *registry) change(f func([]*memory) []*memory) {
+// change stores another list: f's of a copy, in order.
+func (r *registry) change(f func([]span) []span) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var list []*memory
+	var list []span
 	if old := r.list.Load(); old != nil {
 		list = slices.Clone(*old)
 	}
 	list = f(list)
+	slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	reach := uintptr(0)
+	for i := range list {
+		reach = max(reach, list[i].end)
+		list[i].reach = reach
+	}
 	r.list.Store(&list)
 }
 
 func (r *registry) add(m *memory) {
-	r.change(func(l []*memory) []*memory { return append(l, m) })
+	r.change(func(l []span) []span { return append(l, span{m: m, from: m.device, end: m.device + uintptr(m.n)}) })
 }
 
 func (r *registry) remove(m *memory) {
-	r.change(func(l []*memory) []*memory { return slices.DeleteFunc(l, func(o *memory) bool { return o == m }) })
+	r.change(func(l []span) []span { return slices.DeleteFunc(l, func(s span) bool { return s.m == m }) })
 }
 
 // memory is what Alloc and Register give.

@@ -1,3 +1,6 @@
+#include <time.h>
+#include <unistd.h>
+
 #include "check.h"
 
 enum { CALLS = 8 };
@@ -109,9 +112,73 @@ static void modelled(void) {
     OK(hipHostFree(h));
 }
 
+static uint64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+// A modelled copy lands bit by bit.
+static void modelled_lands(void) {
+    begin("copy_mb_s=1");
+    enum { BYTES = 192 << 10 };
+    void *s = new_stream();
+    char *d = device_bytes(BYTES);
+    volatile char *h = (char *)host_words(BYTES);
+    memset((char *)h, 0, BYTES);
+    OK(hipMemset(d, 1, BYTES));
+    OK(hipMemcpyAsync((char *)h, d, BYTES, COPY_DEFAULT, s));
+    while (h[0] == 0)
+        usleep(200);
+    CHECK(h[BYTES - 1] == 0);
+    OK(hipStreamSynchronize(s));
+    CHECK(h[BYTES - 1] == 1);
+    OK(hipStreamDestroy(s));
+    OK(hipFree(d));
+    OK(hipHostFree((char *)h));
+}
+
+// Its time counts from when it could begin: at once on an idle engine, not while that is held or what it waits for is to come.
+static void modelled_begins(void) {
+    begin("copy_latency_us=20000");
+    softhip_op ops[8];
+    void *s = new_stream(), *other = masked_stream(), *e = NULL;
+    OK(hipEventCreateWithFlags(&e, EVENT_NO_TIMING));
+    enum { ON_A_RING = 32 << 10 };
+    uint64_t *w = host_words(64), *h = host_words(ON_A_RING);
+    char *d = device_bytes(ON_A_RING);
+    OK(hipMemcpyAsync(d, h, 64, COPY_DEFAULT, s));
+    OK(hipStreamSynchronize(s));
+    CHECK(softhip_trace(ops, 8) == 1 && ops[0].start_ns == ops[0].queued_ns);
+    OK(softhip_hold(softhip_queue(s)));
+    OK(hipMemcpyAsync(d, h, 64, COPY_DEFAULT, s));
+    usleep(20000);
+    uint64_t released = now();
+    OK(softhip_release(softhip_queue(s)));
+    OK(hipStreamSynchronize(s));
+    CHECK(now() - released >= 20000000);
+    OK(hipStreamWaitValue64(other, w, 1, WAIT_GTE, ~0ull));
+    OK(hipEventRecord(e, other));
+    OK(hipStreamWaitEvent(s, e, 0));
+    OK(hipMemcpyAsync(d, h, ON_A_RING, COPY_DEFAULT, s));
+    usleep(20000);
+    released = now();
+    store(w, 1);
+    OK(hipStreamSynchronize(s));
+    CHECK(now() - released >= 20000000);
+    OK(hipEventDestroy(e));
+    OK(hipStreamDestroy(s));
+    OK(hipStreamDestroy(other));
+    OK(hipFree(d));
+    OK(hipHostFree(w));
+    OK(hipHostFree(h));
+}
+
 void test_copies(void) {
     threshold();
     within_the_device();
     errors();
     modelled();
+    modelled_lands();
+    modelled_begins();
 }
