@@ -356,3 +356,30 @@ func TestAGraphWithHalfACallEndsTheGroup(t *testing.T) {
 	require.NoError(t, graph.Close())
 	done(t, ranks)
 }
+
+// A stream that captures is refused at once where the ring has no room, which it would not help to wait for.
+func TestACaptureIsRefusedWhileTheRingIsFull(t *testing.T) {
+	w := hiptest.Start(t, hiptest.Settings{})
+	ranks := openHIP(t, w, 1, stage.Config{Gate: stage.Words, Timeout: 60 * time.Second}, nil)
+	r := ranks[0]
+	other, err := r.d.NewStream(hipgo.StreamNonBlocking)
+	require.NoError(t, err)
+	require.NoError(t, r.Barrier(r.stream())) // a stream's first call puts more on it
+	require.NoError(t, r.Wait(t.Context(), r.stream()))
+	queue := w.Queue(r.s)
+	require.NoError(t, queue.Hold())
+	for range 256 {
+		require.NoError(t, r.Barrier(r.stream()))
+	}
+	require.NoError(t, other.BeginCapture(hipgo.CaptureRelaxed))
+	refused, inTime := within(10*time.Second, func() { assert.ErrorIs(t, r.Barrier(fabric.Stream(other.Raw())), fabric.ErrCapture) })
+	assert.True(t, inTime, "it waits for room")
+	require.NoError(t, queue.Release())
+	<-refused
+	graph, err := other.EndCapture()
+	require.NoError(t, err)
+	require.NoError(t, r.Wait(t.Context(), r.stream()))
+	require.NoError(t, graph.Close())
+	require.NoError(t, other.Close())
+	done(t, ranks)
+}
