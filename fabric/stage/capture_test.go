@@ -319,6 +319,10 @@ func TestCapturesAreRefusedByName(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, g.Close())
 		require.NoError(t, r.Check(), "nothing was queued")
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		require.NoError(t, r.Barrier(r.stream()))
+		require.NoError(t, r.Wait(ctx, r.stream()), "a call after it has its place")
+		cancel()
 		if gate == stage.Kernels {
 			p, err := r.Capture(r.stream())
 			require.NoError(t, err)
