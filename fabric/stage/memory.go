@@ -14,8 +14,9 @@ import (
 
 // registry knows the memory that the path gave, and what the engine has registered with it.
 type registry struct {
-	list atomic.Pointer[[]span] // by address
-	mu   sync.Mutex             // for changes
+	shared bool                   // the CPU may read and write what it can touch in place of a copy
+	list   atomic.Pointer[[]span] // by address
+	mu     sync.Mutex             // for changes
 }
 
 // span is one memory's place in the list. Registrations may overlap, so reach is the last end of this one and all before it.
@@ -41,7 +42,10 @@ func (r *registry) find(p fabric.DevPtr, n int) *memory {
 
 // view gives memory as the CPU sees it, where that may read and write it in place of a copy; else nil.
 func (r *registry) view(p fabric.DevPtr, n int) []byte {
-	if m := r.find(p, n); m != nil && m.inPlace {
+	if !r.shared {
+		return nil
+	}
+	if m := r.find(p, n); m != nil {
 		return m.host[uintptr(p)-m.device:][:n:n]
 	}
 	return nil
@@ -81,14 +85,13 @@ func (r *registry) remove(m *memory) {
 
 // memory is what Alloc and Register give.
 type memory struct {
-	t       *Transport
-	device  uintptr
-	host    []byte // nil where the CPU cannot touch it
-	n       int
-	inPlace bool         // the CPU may read and write it in place of a copy
-	free    func() error // nil: the engine's own
-	once    sync.Once
-	err     error
+	t      *Transport
+	device uintptr
+	host   []byte // nil where the CPU cannot touch it
+	n      int
+	free   func() error // nil: the engine's own
+	once   sync.Once
+	err    error
 }
 
 func (m *memory) Device() fabric.DevPtr { return fabric.DevPtr(m.device) }
@@ -133,7 +136,7 @@ func (t *Transport) Alloc(n int) (fabric.DeviceMemory, error) {
 	if err != nil {
 		return nil, t.allocErr(n, err)
 	}
-	m := &memory{t: t, device: device, host: host[:n:n], n: n, inPlace: t.d.Integrated(), free: func() error { return t.d.FreeHost(host) }}
+	m := &memory{t: t, device: device, host: host[:n:n], n: n, free: func() error { return t.d.FreeHost(host) }}
 	t.registered.add(m)
 	return m, nil
 }
@@ -156,7 +159,7 @@ func (t *Transport) Register(host []byte, device fabric.DevPtr) (fabric.DeviceMe
 	if err != nil {
 		return nil, fabric.Invalidf("%d bytes at %#x are no pinned memory of %v: %v", len(host), device, t.d, err)
 	}
-	m := &memory{t: t, device: uintptr(device), host: host, n: len(host), inPlace: t.d.Integrated()}
+	m := &memory{t: t, device: uintptr(device), host: host, n: len(host)}
 	t.registered.add(m)
 	return m, nil
 }

@@ -113,6 +113,7 @@ func Open(c Config) (*Transport, error) {
 		lengths: make([]int, 2*world), ahead: make([]int, 2*world), pieces: make([]plan.Piece, 0, world), asked: make([]byte, 16*world),
 		settled: make(chan struct{}), drained: make(chan struct{})}
 	t.sync.free = make(chan struct{}, 1)
+	t.registered.shared = t.d.Integrated()
 	t.inner = fabric.New(c.Transport, fabric.Options{Group: c.Group, Timeout: c.Timeout, Arbiter: inward{t}})
 	if err := t.open(); err != nil {
 		return nil, errors.Join(err, t.inner.Close(), t.free())
