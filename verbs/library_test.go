@@ -17,7 +17,8 @@ func TestNoRDMAIsUnsupportedByName(t *testing.T) {
 		require.ErrorAs(t, err, &load)
 		require.ErrorIs(t, err, errors.ErrUnsupported)
 		assert.ErrorContains(t, err, "libibverbs.so.1: ")
-		t.Skip(err)
+		t.Log(err)
+		return
 	}
 	_, err = lib.Devices()
 	if err == nil {
