@@ -20,7 +20,7 @@ type Context struct {
 	live sync.RWMutex // calls hold it, Close takes it
 	h    uintptr      // 0: closed
 
-	books sync.Mutex // leaf: nothing is locked under it
+	books sync.Mutex // leaf: none of ours is locked under it. An event is taken and its object found under it: once acknowledged, its handle may be another's
 	made  int
 	own   map[child]int // what was made and is not closed, by its turn
 	qps   map[uint32]*QP
@@ -90,15 +90,8 @@ func (c *Context) qp(number uint32) *QP {
 	return c.qps[number]
 }
 
-func (c *Context) cq(h uintptr) *CQ {
-	c.books.Lock()
-	defer c.books.Unlock()
-	return c.cqs[h]
-}
-
+// qpByHandle is called under books.
 func (c *Context) qpByHandle(h uintptr) *QP {
-	c.books.Lock()
-	defer c.books.Unlock()
 	for _, q := range c.qps {
 		if q.h == h {
 			return q
@@ -120,7 +113,11 @@ func (c *Context) Close() error {
 		if err := errors.Join(failed...); err != nil {
 			return err
 		}
-		if over, err := c.end(); over {
+		over, err := c.end()
+		if over && err == nil {
+			c.events.close() // not under live, for which who waits may wait
+		}
+		if over {
 			return err
 		}
 	}
@@ -148,7 +145,6 @@ func (c *Context) end() (over bool, err error) {
 	if len(c.left()) > 0 {
 		return false, nil
 	}
-	c.events.close()
 	e := c.t.Close(c.h)
 	if e == 0 {
 		c.h = 0

@@ -42,13 +42,11 @@ func (c *Context) NewChannel() (*Channel, error) {
 //
 // Implements: int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 func (ch *Channel) Close() error {
-	return ch.end(ch, "ibv_destroy_comp_channel", func(h uintptr) syscall.Errno {
-		e := ch.c.t.DestroyChannel(h)
-		if e == 0 {
-			ch.p.close()
-		}
-		return e
-	})
+	err := ch.end(ch, "ibv_destroy_comp_channel", ch.c.t.DestroyChannel)
+	if err == nil {
+		ch.p.close() // not under mu, for which who waits may wait
+	}
+	return err
 }
 
 // FD is readable while Event has one; -1 where there is no such descriptor. It is the channel's, and must not be read or closed.
@@ -76,6 +74,8 @@ func (ch *Channel) Event() (cq *CQ, there bool, err error) {
 		return nil, false, err
 	}
 	defer ch.mu.Unlock()
+	ch.c.books.Lock()
+	defer ch.c.books.Unlock()
 	for {
 		h, e := ch.c.t.CQEvent(ch.h)
 		switch {
@@ -84,7 +84,7 @@ func (ch *Channel) Event() (cq *CQ, there bool, err error) {
 		case e != 0:
 			return nil, false, ch.c.fault("ibv_get_cq_event", e)
 		}
-		if cq = ch.c.cq(h); cq != nil { // else it was closed since
+		if cq = ch.c.cqs[h]; cq != nil { // else it was closed since
 			return cq, true, nil
 		}
 	}

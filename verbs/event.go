@@ -93,6 +93,8 @@ func (c *Context) Event() (event AsyncEvent, there bool, err error) {
 		return AsyncEvent{}, false, err
 	}
 	defer c.live.RUnlock()
+	c.books.Lock()
+	defer c.books.Unlock()
 	got, e := c.t.AsyncEvent(c.h)
 	if e == syscall.EAGAIN {
 		return AsyncEvent{}, false, nil
@@ -103,7 +105,7 @@ func (c *Context) Event() (event AsyncEvent, there bool, err error) {
 	event = AsyncEvent{Type: EventType(got.Type), Port: got.Port}
 	if got.Handle != 0 {
 		if event.Type == EventCQError {
-			event.CQ = c.cq(got.Handle)
+			event.CQ = c.cqs[got.Handle]
 		} else {
 			event.QP = c.qpByHandle(got.Handle)
 		}

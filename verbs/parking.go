@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// parking waits on a descriptor of the table's. The zero turn of a nil parking cannot wait.
+// parking waits on a descriptor of the table's. A nil one cannot: its table has none.
 type parking struct {
 	file *os.File // a duplicate: the table closes its own
 	raw  syscall.RawConn
@@ -76,7 +76,8 @@ func (p *parking) wait(ctx context.Context, try func() (done bool, err error)) e
 	return err
 }
 
-// close lets who waits return; its try must refuse from then on.
+// close lets who waits return, and returns when it has: its try must refuse from then on, and no lock that it takes may be held. A second
+// close does nothing.
 func (p *parking) close() {
 	if p != nil {
 		_ = p.file.Close() // the table's own descriptor is what counts

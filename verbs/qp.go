@@ -91,15 +91,19 @@ func (pd *PD) NewQP(f QPConfig) (*QP, error) {
 		SendWRs: uint32(f.MaxSend), RecvWRs: uint32(f.MaxRecv), SendSGEs: uint32(f.MaxSendSGE), RecvSGEs: uint32(f.MaxRecvSGE),
 		Inline: uint32(f.MaxInline), SignalAll: f.SignalAll,
 	}
-	if err := f.SendCQ.enter(); err != nil {
+	first, second := f.SendCQ, f.RecvCQ
+	if first.h > second.h { // in one order, whoever sends and receives by which
+		first, second = second, first
+	}
+	if err := first.enter(); err != nil {
 		return nil, err
 	}
-	defer f.SendCQ.mu.Unlock()
-	if f.RecvCQ != f.SendCQ {
-		if err := f.RecvCQ.enter(); err != nil {
+	defer first.mu.Unlock()
+	if second != first {
+		if err := second.enter(); err != nil {
 			return nil, err
 		}
-		defer f.RecvCQ.mu.Unlock()
+		defer second.mu.Unlock()
 	}
 	want.SendCQ, want.RecvCQ = f.SendCQ.h, f.RecvCQ.h
 	got, e := pd.c.t.CreateQP(pd.h, want)
