@@ -134,6 +134,27 @@ func TestASparseGIDTableHasNoEmptySlots(t *testing.T) {
 	assert.Empty(t, gids, "sysfs has no fake0")
 }
 
+func TestACountThatCannotBeSizesNothing(t *testing.T) {
+	for _, count := range []int{-1, 4097} {
+		_, err := fake(t, count).Devices()
+		require.ErrorIs(t, err, syscall.EOVERFLOW, count)
+		assert.ErrorContains(t, err, "ibv_get_device_list: ")
+	}
+	for _, less := range [][]string{nil, {"_ibv_query_gid_table"}} {
+		c := open(t, fake(t, 1, less...))
+		_, err := c.PKey(1, 8)
+		require.Error(t, err)
+		_, err = c.GIDs()
+		require.ErrorIs(t, err, syscall.EOVERFLOW)
+		assert.ErrorContains(t, err, "ibv_query_gid_table on fake0")
+		_, err = c.PKey(1, 9)
+		require.Error(t, err)
+		if _, err = c.GIDs(); less == nil {
+			require.ErrorIs(t, err, syscall.EOVERFLOW)
+		}
+	}
+}
+
 func TestWhatALibraryLacksIsRefusedByName(t *testing.T) {
 	lib := fake(t, 1, "ibv_reg_dmabuf_mr", "ibv_query_qp_data_in_order", "ibv_get_device_index", "ibv_reg_mr_iova2")
 	c := open(t, lib)

@@ -82,13 +82,22 @@ func (l *Library) Has(s Symbol) bool { return C.verbsshim_has(l.c, C.int(s)) != 
 // Absence says why there are no devices.
 func (l *Library) Absence() string { return absence("/sys") }
 
-// Devices is ibv_get_device_list.
+// What a library may count up to: more is no device, and sizes nothing here.
+const (
+	mostDevices = 4096
+	mostGIDs    = 1 << 16
+)
+
+// Devices is ibv_get_device_list. EOVERFLOW: it counts fewer than none, or more than there can be.
 func (l *Library) Devices() ([]Device, syscall.Errno) {
 	for room := 16; ; {
 		list := make([]C.struct_verbsshim_device, room)
 		var n C.int
 		if e := C.verbsshim_devices(l.c, unsafe.SliceData(list), C.int(room), &n); e != 0 {
 			return nil, syscall.Errno(e)
+		}
+		if n < 0 || n > mostDevices {
+			return nil, syscall.EOVERFLOW
 		}
 		if int(n) > room {
 			room = int(n)
@@ -142,7 +151,7 @@ func (l *Library) Port(context uintptr, port int) (Port, syscall.Errno) {
 	return p, syscall.Errno(e)
 }
 
-// GIDs is ibv_query_gid_table. Without it the table is read slot by slot, and types and interfaces from sysfs.
+// GIDs is ibv_query_gid_table. Without it the table is read slot by slot, and types and interfaces from sysfs. EOVERFLOW: as Devices.
 func (l *Library) GIDs(context uintptr) ([]GID, syscall.Errno) {
 	attr, e := l.Attr(context)
 	if e != 0 {
@@ -156,7 +165,9 @@ func (l *Library) GIDs(context uintptr) ([]GID, syscall.Errno) {
 			return nil, e
 		}
 		counts[i] = int(p.GIDs)
-		room += counts[i]
+		if room += counts[i]; room > mostGIDs {
+			return nil, syscall.EOVERFLOW
+		}
 	}
 	if !l.Has(SymbolGIDTable) {
 		return l.slots(context, counts)
@@ -165,6 +176,9 @@ func (l *Library) GIDs(context uintptr) ([]GID, syscall.Errno) {
 	var n C.int
 	if e := C.verbsshim_gids(l.c, C.uintptr_t(context), unsafe.SliceData(raw), C.int(len(raw)), &n); e != 0 {
 		return nil, syscall.Errno(e)
+	}
+	if int(n) > len(raw) {
+		return nil, syscall.EOVERFLOW
 	}
 	all := make([]GID, n)
 	for i := range all {

@@ -1,7 +1,8 @@
 // A libibverbs.so.1 for tests: HCAs fake0 and so on, whose queue pairs are connected to themselves. Built by package fakeverbs.
 //
 // fake1 may not be opened. Registering more than 1 GiB is out of memory. The key 0xbad is refused by the peer. Asking for slot 7
-// of the P_Key table makes port 1 fail, which is an event; moving a queue pair to ERR is one too.
+// of the P_Key table makes port 1 fail, which is an event; moving a queue pair to ERR is one too. After slot 8 the GID table is said to be longer than any, after slot 9 to have
+// more than there was room for.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -229,9 +230,11 @@ int ibv_query_device(struct ibv_context *c, struct ibv_device_attr *a) {
   return 0;
 }
 
+static int gid_slots = 4, gids_found = 3;
+
 int ibv_query_port(struct ibv_context *c, uint8_t port, struct _compat_ibv_port_attr *attr) {
   struct ibv_port_attr a = {
-    .state = IBV_PORT_ACTIVE, .max_mtu = IBV_MTU_4096, .active_mtu = IBV_MTU_1024, .gid_tbl_len = 4, .port_cap_flags = 21, .max_msg_sz = 1 << 30,
+    .state = IBV_PORT_ACTIVE, .max_mtu = IBV_MTU_4096, .active_mtu = IBV_MTU_1024, .gid_tbl_len = gid_slots, .port_cap_flags = 21, .max_msg_sz = 1 << 30,
     .pkey_tbl_len = 1, .lid = 23, .sm_lid = 24, .lmc = 2, .active_width = 2, .active_speed = 32, .phys_state = 5, .link_layer = IBV_LINK_LAYER_ETHERNET,
   };
   if (port != 1 && port != 2) return EINVAL;
@@ -255,7 +258,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *c, struct ibv_gid_entry *e, siz
     e[i].gid_type = i == 0 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
     e[i].ndev_ifindex = i == 1; // lo
   }
-  return 3;
+  return gids_found;
 }
 
 int ibv_query_gid(struct ibv_context *c, uint8_t port, int index, union ibv_gid *gid) {
@@ -269,6 +272,8 @@ int ibv_query_pkey(struct ibv_context *c, uint8_t port, int index, __be16 *pkey)
     struct ibv_async_event e = {.element.port_num = 1, .event_type = IBV_EVENT_PORT_ERR};
     if (write(((struct context *)c)->async_write, &e, sizeof e) < 0) abort();
   }
+  if (index == 8) gid_slots = -1;
+  if (index == 9) gid_slots = 4, gids_found = 1000;
   if (index != 0) {
     errno = EINVAL;
     return -1;
