@@ -130,20 +130,22 @@ const (
 	maskPeer       = 1 << 20
 )
 
-// Init takes the queue pair from reset to INIT: receives can be posted. Of k it uses Port, PKeyIndex and Access.
+// Init takes the queue pair from reset to INIT: receives can be posted. Of k it uses Port, PKeyIndex and Access, and checks all.
 //
 // Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 func (q *QP) Init(k Connection) error {
 	k = k.withDefaults()
-	if err := q.c.checkPort(k.Port); err != nil {
+	if err := k.validate(q.c); err != nil {
 		return err
 	}
 	a := driver.QPAttr{State: uint32(StateInit), Port: uint32(k.Port), PKeyIndex: uint32(k.PKeyIndex), Access: uint32(k.Access)}
-	return q.modify(&a, maskState|maskPKey|maskPort|maskAccess)
+	return q.move(&a, maskState|maskPKey|maskPort|maskAccess)
 }
 
 // ReadyToReceive takes it from INIT to RTR: what the peer sends arrives. Errors: one that says that there is no way from our GID to
 // the peer's.
+//
+// Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 func (q *QP) ReadyToReceive(k Connection) error {
 	k = k.withDefaults()
 	if err := k.validate(q.c); err != nil {
@@ -172,6 +174,8 @@ func (q *QP) ReadyToReceive(k Connection) error {
 }
 
 // ReadyToSend takes it from RTR to RTS: what is posted is sent. Of k it uses PSN, Timeout, Retries, RNRRetries and ReadsOut.
+//
+// Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 func (q *QP) ReadyToSend(k Connection) error {
 	k = k.withDefaults()
 	if err := k.validate(q.c); err != nil {
@@ -181,7 +185,7 @@ func (q *QP) ReadyToSend(k Connection) error {
 		State: uint32(StateRTS), SQPSN: k.PSN, Timeout: timeoutCode(k.Timeout), RetryCount: uint32(k.Retries), RNRRetry: uint32(k.RNRRetries),
 		MaxReadsOut: uint32(k.ReadsOut),
 	}
-	return q.modify(&a, maskState|maskSendPSN|maskTimeout|maskRetries|maskRNRRetries|maskReadsOut)
+	return q.move(&a, maskState|maskSendPSN|maskTimeout|maskRetries|maskRNRRetries|maskReadsOut)
 }
 
 // Connect is Init, ReadyToReceive and ReadyToSend. Where the peer may send at once, it must be ready to receive before.
@@ -195,17 +199,30 @@ func (q *QP) Connect(k Connection) error {
 }
 
 // Fail moves the queue pair to ERR: all that is posted completes as ErrFlushed, and nothing of it touches memory once it has.
-func (q *QP) Fail() error { return q.modify(&driver.QPAttr{State: uint32(StateErr)}, maskState) }
+//
+// Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
+func (q *QP) Fail() error { return q.move(&driver.QPAttr{State: uint32(StateErr)}, maskState) }
 
-// Reset moves it to reset, without completions, to be connected anew.
+// Reset moves it to reset, without completions, to be connected anew: Err is nil again. What failed before and is polled after it still
+// counts, so poll the CQ until it is empty first.
+//
+// Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 func (q *QP) Reset() error {
-	err := q.modify(&driver.QPAttr{State: uint32(StateReset)}, maskState)
+	err := q.move(&driver.QPAttr{State: uint32(StateReset)}, maskState)
 	if err == nil {
 		q.noted.Lock()
 		q.cause = nil
 		q.noted.Unlock()
 	}
 	return err
+}
+
+// move is modify, and its error names the queue pair and the state.
+func (q *QP) move(a *driver.QPAttr, mask uint32) error {
+	if err := q.modify(a, mask); err != nil {
+		return fmt.Errorf("verbs: queue pair %#x to %s: %w", q.number, State(a.State), err)
+	}
+	return nil
 }
 
 func (q *QP) modify(a *driver.QPAttr, mask uint32) error {

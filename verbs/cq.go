@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"math"
 	"syscall"
 	"unsafe"
 
@@ -55,7 +56,8 @@ func (ch *Channel) FD() int { return ch.fd }
 // Wait waits for a CQ that was armed and has a completion, and gives it: arm it again, then poll it until it is empty. One waits at a
 // time. It ends by ctx, whose error it then returns, or by Close: os.ErrClosed.
 //
-// Implements: int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context), ibv_ack_cq_events
+// Implements: int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context), void
+// ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 func (ch *Channel) Wait(ctx context.Context) (*CQ, error) {
 	var cq *CQ
 	err := ch.p.wait(ctx, func() (there bool, err error) {
@@ -69,6 +71,9 @@ func (ch *Channel) Wait(ctx context.Context) (*CQ, error) {
 }
 
 // Event takes the channel's next event if there is one. It does not block.
+//
+// Implements: int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context), void
+// ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 func (ch *Channel) Event() (cq *CQ, there bool, err error) {
 	if err := ch.enter(); err != nil {
 		return nil, false, err
@@ -113,6 +118,9 @@ func (c *Context) NewCQ(f CQConfig) (*CQ, error) {
 	}
 	if f.Entries < 1 || f.Entries > c.attr.MaxCQE {
 		return nil, invalid("CQConfig.Entries is %d: 1 to %d on %s", f.Entries, c.attr.MaxCQE, c.device.d.Name)
+	}
+	if f.Vector < 0 || f.Vector > math.MaxInt32 {
+		return nil, invalid("CQConfig.Vector is %d: 0 or more on %s", f.Vector, c.device.d.Name)
 	}
 	if err := c.enter(); err != nil {
 		return nil, err

@@ -77,7 +77,8 @@ func (e AsyncEvent) String() string {
 // NextEvent waits for the device's next event and takes it; one waits at a time. It ends by ctx, whose error it then returns,
 // or by Close: os.ErrClosed.
 //
-// Implements: int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event), ibv_ack_async_event
+// Implements: int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event), void
+// ibv_ack_async_event(struct ibv_async_event *event)
 func (c *Context) NextEvent(ctx context.Context) (AsyncEvent, error) {
 	var event AsyncEvent
 	err := c.events.wait(ctx, func() (there bool, err error) {
@@ -88,6 +89,9 @@ func (c *Context) NextEvent(ctx context.Context) (AsyncEvent, error) {
 }
 
 // Event takes the device's next event if there is one. It does not block.
+//
+// Implements: int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event), void
+// ibv_ack_async_event(struct ibv_async_event *event)
 func (c *Context) Event() (event AsyncEvent, there bool, err error) {
 	if err := c.enter(); err != nil {
 		return AsyncEvent{}, false, err

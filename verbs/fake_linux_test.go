@@ -5,6 +5,7 @@ package verbs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"syscall"
@@ -115,7 +116,11 @@ func TestDevicesAndTheirNumbersCrossUnchanged(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, uint16(0x8001), key)
 	_, err = c.PKey(1, 3)
-	require.EqualError(t, err, "ibv_query_pkey on fake0: invalid argument (errno 22)")
+	require.EqualError(t, err, "verbs: P_Key 3 of port 1: ibv_query_pkey on fake0: invalid argument (errno 22)")
+	for _, index := range []int{-1, 1 << 16, 1 << 32} {
+		_, err = c.PKey(2, index)
+		require.ErrorContains(t, err, fmt.Sprintf("P_Key index %d of fake0 port 2: 0 to 65535", index))
+	}
 }
 
 func TestASparseGIDTableHasNoEmptySlots(t *testing.T) {
@@ -197,6 +202,10 @@ func TestRegisteringTakesTheCallThatKnowsTheAccess(t *testing.T) {
 	assert.Equal(t, uint64(0x1000), buf.Addr())
 	_, err = s.pd.RegisterDMABuf(0x12, 0, 4096, 0, 0)
 	require.ErrorAs(t, err, new(*verbs.UnsupportedError))
+	for _, fd := range []int{-1, 1 << 32} {
+		_, err = s.pd.RegisterDMABuf(fd, 0x34, 4096, 0x1000, 0)
+		require.ErrorContains(t, err, fmt.Sprintf("4096 bytes of dma-buf %d: at least 1 byte, and of a descriptor", fd))
+	}
 	_, err = s.pd.RegisterPages(0x7000, 1<<31, verbs.AccessLocalWrite)
 	require.ErrorIs(t, err, syscall.ENOMEM)
 	assert.ErrorContains(t, err, "registering 2147483648 bytes: ibv_reg_mr on fake0")
@@ -303,6 +312,8 @@ func TestAConnectionCrossesUnchanged(t *testing.T) {
 		ReadsOut: 5, ReadsIn: 7, HopLimit: 8, TrafficClass: 9, FlowLabel: 10, ServiceLevel: 11,
 	}
 	require.ErrorIs(t, s.qp.ReadyToSend(k), syscall.EINVAL, "not before it is ready to receive")
+	require.EqualError(t, s.qp.ReadyToSend(k), fmt.Sprintf("verbs: queue pair %#x to RTS: ibv_modify_qp on fake0: invalid argument (errno 22)", s.qp.QPN()))
+	require.ErrorContains(t, s.qp.Init(verbs.Connection{PKeyIndex: 1 << 16}), "Connection.PKeyIndex is 65536: 0 to 65535")
 	require.NoError(t, s.qp.Connect(k))
 	state, got, err := s.qp.Query()
 	require.NoError(t, err)
@@ -413,6 +424,7 @@ func TestSettingsOutOfBoundsAreNamed(t *testing.T) {
 		"QPConfig.MaxSend is 1001: 1 to 1000":                                               {SendCQ: s.cq, MaxSend: 1001},
 		"QPConfig.MaxRecv is 0: 1 to 1000":                                                  {SendCQ: s.cq, MaxRecv: -1},
 		"QPConfig.MaxSendSGE is 5: 1 to 4 on fake0":                                         {SendCQ: s.cq, MaxSendSGE: 5},
+		"QPConfig.MaxInline is 4294967296: 1 to 2147483647 on fake0":                        {SendCQ: s.cq, MaxInline: 1 << 32},
 		"QPConfig.MaxRecvSGE is 5: 1 to 4":                                                  {SendCQ: s.cq, MaxRecvSGE: 5},
 		"a queue pair of 128 sends, 128 receives, 513 bytes inline: ibv_create_qp on fake0": {SendCQ: s.cq, MaxInline: 513},
 	} {
@@ -422,6 +434,8 @@ func TestSettingsOutOfBoundsAreNamed(t *testing.T) {
 	for says, f := range map[string]verbs.CQConfig{
 		"CQConfig.Entries is 4097: 1 to 4096 on fake0": {Entries: 4097},
 		"CQConfig.Entries is -1":                       {Entries: -1},
+		"CQConfig.Vector is 4294967296: 0 or more on":  {Vector: 1 << 32},
+		"CQConfig.Vector is -1: 0 or more on fake0":    {Vector: -1},
 		"CQConfig.Channel is of another":               {Channel: second2(other.NewChannel())},
 		"a CQ of 256 entries: ibv_create_cq on fake0":  {Vector: 3},
 	} {

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"syscall"
 )
@@ -78,6 +79,8 @@ func (pd *PD) Register(m *Memory, access Access) (*MR, error) {
 // RegisterPages registers memory of somebody else's, such as HIP's pinned host memory: whole pages that no one else has anything in,
 // and that are there until the MR's Close. Never Go's heap: a page of it is everybody's, and the collector knows no device.
 // Errors: as Register.
+//
+// Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 func (pd *PD) RegisterPages(addr uintptr, bytes int, access Access) (*MR, error) {
 	page := os.Getpagesize()
 	if addr == 0 || bytes < 1 || addr%uintptr(page) != 0 || bytes%page != 0 {
@@ -110,8 +113,8 @@ func (pd *PD) RegisterDMABuf(fd int, offset uint64, bytes int, iova uint64, acce
 	if !pd.c.device.lib.Has(FeatureDMABuf) {
 		return nil, &UnsupportedError{Device: pd.c.t.Library(), Feature: "no registration of a dma-buf", Need: "rdma-core 34 or newer has it"}
 	}
-	if bytes < 1 {
-		return nil, invalid("registering %d bytes of a dma-buf: at least 1", bytes)
+	if bytes < 1 || fd < 0 || fd > math.MaxInt32 {
+		return nil, invalid("registering %d bytes of dma-buf %d: at least 1 byte, and of a descriptor", bytes, fd)
 	}
 	if err := pd.enter(); err != nil {
 		return nil, err

@@ -1,6 +1,9 @@
 package verbs
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // PortState is a port's.
 type PortState uint32
@@ -73,7 +76,7 @@ func (c *Context) Port(port int) (PortAttr, error) {
 	defer c.live.RUnlock()
 	p, e := c.t.Port(c.h, port)
 	if e != 0 {
-		return PortAttr{}, c.fault("ibv_query_port", e)
+		return PortAttr{}, fmt.Errorf("verbs: port %d: %w", port, c.fault("ibv_query_port", e))
 	}
 	return PortAttr{
 		State: PortState(p.State), LinkLayer: LinkLayer(p.LinkLayer), MaxMTU: mtuBytes(p.MaxMTU), ActiveMTU: mtuBytes(p.ActiveMTU),
@@ -89,12 +92,18 @@ func (c *Context) PKey(port, index int) (uint16, error) {
 	if err := c.checkPort(port); err != nil {
 		return 0, err
 	}
+	if index < 0 || index > math.MaxUint16 {
+		return 0, invalid("P_Key index %d of %s port %d: 0 to %d", index, c.device.d.Name, port, math.MaxUint16)
+	}
 	if err := c.enter(); err != nil {
 		return 0, err
 	}
 	defer c.live.RUnlock()
 	key, e := c.t.PKey(c.h, port, index)
-	return key, c.check("ibv_query_pkey", e)
+	if e != 0 {
+		return 0, fmt.Errorf("verbs: P_Key %d of port %d: %w", index, port, c.fault("ibv_query_pkey", e))
+	}
+	return key, nil
 }
 
 func (c *Context) checkPort(port int) error {

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/hipfabric/hipfabric/verbs/internal/driver"
@@ -62,6 +63,7 @@ func (f QPConfig) validate(c *Context) error {
 	}{
 		{"MaxSend", f.MaxSend, c.attr.MaxQPWR}, {"MaxRecv", f.MaxRecv, c.attr.MaxQPWR},
 		{"MaxSendSGE", f.MaxSendSGE, c.attr.MaxSGE}, {"MaxRecvSGE", f.MaxRecvSGE, c.attr.MaxSGE},
+		{"MaxInline", max(f.MaxInline, 1), math.MaxInt32}, // a device tells no bound
 	} {
 		if n.v < 1 || n.v > n.most {
 			return invalid("QPConfig.%s is %d: 1 to %d on %s", n.field, n.v, n.most, c.device.d.Name)
