@@ -28,6 +28,7 @@ type kernelsGate struct {
 	plans          map[uintptr]*planned  // open ones, by stream
 	captured       atomic.Bool           // there was a plan
 	shown          atomic.Uint64         // grows before a launch, so that the proxy sees what the launch is about
+	parted         atomic.Uint64         // grows before done is stored, so that Release sees that the proxy has read its descriptor
 	seen           uint64                // the proxy's: the last sequence taken
 	held           [heldBack]*descriptor // likewise: eager ones whose collect may not have run
 	args           []byte                // struct hf_args: memory of its own, since C is handed it
@@ -210,6 +211,7 @@ func (g *kernelsGate) learned(*job) {}
 // passed gives back what an eager part had, once two more are done: its collect has run by then, and read its list.
 func (g *kernelsGate) passed(j *job) {
 	if !j.d.eager {
+		g.parted.Add(1)
 		return
 	}
 	if j.d.last {

@@ -13,10 +13,11 @@ func (t *Transport) lift() bool {
 	if j.phase == lifting && !t.copied(&t.proxy.up, j, (*Transport).startLift) {
 		return false
 	}
+	queued := !j.staged || j.d.eager // asked before done is stored: a plan may be released then, and its descriptors used anew
 	t.gate.passed(j)
 	if j.last || j.staged {
 		t.words.finish(j.seq)
-		if !j.staged || j.d.eager {
+		if queued {
 			t.finished.Add(1)
 		}
 	}

@@ -92,6 +92,7 @@ func (g *kernelsGate) join(stream uintptr, c *fabric.Call) error {
 
 // disown frees the last n descriptors: a graph with half of their call ends the group, as one of a released plan does.
 func (p *planned) disown(n int) {
+	p.g.parted.Load()
 	keep := len(p.held) - n
 	for _, d := range p.held[keep:] {
 		p.g.table.drop(d)
