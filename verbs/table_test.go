@@ -5,6 +5,7 @@ package verbs
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -120,8 +121,10 @@ func TestACloseDoesNotWaitForWhoWaitsForIt(t *testing.T) {
 			return func() syscall.Errno {
 				go func() { waited <- wait() }()
 				for !waiting() {
+					runtime.Gosched()
 				}
-				for began := time.Now(); time.Since(began) < time.Millisecond; {
+				for range 1000 { // it is on its way to the lock
+					runtime.Gosched()
 				}
 				return 0
 			}
