@@ -12,8 +12,6 @@ type table struct {
 	h *Host
 }
 
-var _ driver.Table = (*table)(nil)
-
 // device is one that is open: a context.
 type device struct {
 	handle uintptr
