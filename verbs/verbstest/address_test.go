@@ -187,6 +187,13 @@ func TestAChannelWakesWhoWaits(t *testing.T) {
 		assert.Equal(t, 2, n)
 		statuses(t, a, verbs.StatusSuccess)
 	}
+	_, err = b.QP.PostRecv(verbs.RecvWR{})
+	require.NoError(t, err)
+	post(t, a, verbs.SendWR{Op: verbs.OpSend, Flags: verbs.SendSolicited | verbs.SendSignaled})
+	statuses(t, a, verbs.StatusSuccess)
+	_, there, err := ch.Event()
+	require.NoError(t, err)
+	assert.False(t, there, "it was not armed again")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = ch.Wait(ended)

@@ -31,9 +31,10 @@ type Fabric struct {
 
 // network is what joins ports: a switch or a cable.
 type network struct {
-	hcas []*HCA
-	dead bool
-	mtu  int // a larger packet is lost
+	hcas  []*HCA
+	cable bool // its two ends are up and down together
+	dead  bool
+	mtu   int // a larger packet is lost
 }
 
 // New wires a fabric and starts it. All that it chooses by chance follows from seed and the order of calls. Close ends it.
@@ -53,7 +54,7 @@ func New(seed uint64, t Topology) (*Fabric, error) {
 		f.hosts = append(f.hosts, host)
 	}
 	for n, ports := range t.Nets {
-		net := &network{mtu: 4096}
+		net := &network{mtu: 4096, cable: len(ports) == 2 && !t.Switched}
 		for _, p := range ports {
 			f.hosts[p.Host].hcas[p.HCA].plug(net, n)
 		}

@@ -60,7 +60,7 @@ func (h *HCA) NetDev() string { return "eth" + h.name }
 func (h *HCA) Link(up bool) {
 	h.f.set(func() {
 		ends := []*HCA{h}
-		if h.net != nil && len(h.net.hcas) == 2 {
+		if h.net != nil && h.net.cable {
 			ends = h.net.hcas
 		}
 		for _, e := range ends {

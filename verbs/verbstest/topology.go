@@ -11,12 +11,14 @@ type Topology struct {
 	Hosts int      // 1 to 32
 	HCAs  int      // of each host, 1 to 7
 	Nets  [][]Port // a switch has many ports, a cable two; a port is in one net or in none
-	Dead  []int    // nets that carry nothing, though their ports are up
+	// Switched says that a net of two ports is a switch too, of which one port goes down alone.
+	Switched bool
+	Dead     []int // nets that carry nothing, though their ports are up
 }
 
 // Switch is hosts on a switch a rail: HCA r of every host is on switch r.
 func Switch(hosts, rails int) Topology {
-	t := Topology{Hosts: hosts, HCAs: rails}
+	t := Topology{Hosts: hosts, HCAs: rails, Switched: true}
 	for r := range max(rails, 0) {
 		var net []Port
 		for h := range max(hosts, 0) {
