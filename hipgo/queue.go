@@ -1,5 +1,7 @@
 package hipgo
 
+import "github.com/hipfabric/hipfabric/hipgo/internal/driver"
+
 // CopyKind is a copy's direction.
 type CopyKind int
 
@@ -97,18 +99,22 @@ func (s Stream) WriteWait(ready uintptr, r uint64, done uintptr, d uint64) error
 	if err := s.usable(); err != nil {
 		return err
 	}
-	return s.d.writeWait(s.raw, ready, r, done, d)
+	_, err := s.d.writeWait(s.raw, ready, r, done, d, false)
+	return err
 }
 
-func (d *Device) writeWait(stream, ready uintptr, r uint64, done uintptr, v uint64) error {
-	queued, code := d.rt.t.WriteWait(d.ordinal, stream, ready, r, done, v)
-	if code == 0 {
-		return nil
+// writeWait with ask refuses a stream that captures, for the price of the same crossing.
+func (d *Device) writeWait(stream, ready uintptr, r uint64, done uintptr, v uint64, ask bool) (captures bool, err error) {
+	queued, code := d.rt.t.WriteWait(d.ordinal, stream, ready, r, done, v, ask)
+	switch {
+	case code == 0:
+		return queued == driver.Captures, nil
+	case queued == driver.Unanswered:
+		return false, d.rt.fail("hipStreamIsCapturing", code)
+	case queued == 0:
+		return false, d.rt.fail("hipStreamWriteValue64", code)
 	}
-	if queued == 0 {
-		return d.rt.fail("hipStreamWriteValue64", code)
-	}
-	return &Error{Call: "hipStreamWaitValue64", Code: code, Library: d.rt.library, half: true}
+	return false, &Error{Call: "hipStreamWaitValue64", Code: code, Library: d.rt.library, half: true}
 }
 
 // WaitEvent makes the stream wait for the event's last Record.

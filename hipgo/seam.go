@@ -165,19 +165,19 @@ func (s *Seam) Query(event uintptr) (bool, error) {
 	return s.d.ready("hipEventQuery", s.d.rt.t.EventQuery(s.d.ordinal, event))
 }
 
-// WriteWait queues a write of r at ready, then a wait until the word at done, as an unsigned number, is at least d. A stream of
-// another device is refused.
-func (s *Seam) WriteWait(stream, ready uintptr, r uint64, done uintptr, d uint64) error {
+// WriteWait queues a write of r at ready, then a wait until the word at done, as an unsigned number, is at least d; nothing on a
+// stream that captures. A stream of another device is refused.
+func (s *Seam) WriteWait(stream, ready uintptr, r uint64, done uintptr, d uint64) (captures bool, err error) {
 	if s.met.last.Load() != stream {
 		if err := s.meet(stream); err != nil {
-			return err
+			return false, err
 		}
 	}
-	err := s.d.writeWait(stream, ready, r, done, d)
+	captures, err = s.d.writeWait(stream, ready, r, done, d, true)
 	if err != nil {
 		s.forget(stream)
 	}
-	return err
+	return captures, err
 }
 
 // Capturing says whether the stream is being captured, or was and is invalidated.

@@ -2,6 +2,7 @@ package hipgo_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 	"unsafe"
@@ -93,7 +94,7 @@ func TestASeamMovesBytesBehindAWord(t *testing.T) {
 	mem[32] = 9 // which device memory, zeroed, overwrites
 	require.NoError(t, seam.Copy(stream, at+32, p, 32))
 	require.NoError(t, seam.Copy(stream, p, at, 32))
-	require.NoError(t, seam.WriteWait(stream, b.words.Addr(0), 1, b.words.Addr(1), 2))
+	require.NoError(t, writeWait(seam, stream, b.words.Addr(0), 1, b.words.Addr(1), 2))
 	require.NoError(t, seam.Copy(stream, at+32, p, 32))
 	require.NoError(t, seam.Record(stream, event))
 	require.NoError(t, b.Settle(bound))
@@ -168,7 +169,7 @@ func TestASeamMeetsAStreamOnce(t *testing.T) {
 		before := len(b.Trace())
 		for range calls {
 			for _, s := range streams {
-				require.NoError(t, seam.WriteWait(s.Raw(), at, 1, at, 0))
+				require.NoError(t, writeWait(seam, s.Raw(), at, 1, at, 0))
 			}
 		}
 		b.drained(t)
@@ -183,16 +184,16 @@ func TestASeamMeetsAStreamOnce(t *testing.T) {
 	assert.Equal(t, 2, records(5, b.s, second))
 	assert.Zero(t, records(5, b.s, second))
 	require.NoError(t, b.Fail(hiptest.Fault{Call: "hipStreamWriteValue64", Code: 999}))
-	require.ErrorContains(t, seam.WriteWait(second.Raw(), at, 1, at, 0), "hipStreamWriteValue64")
+	require.ErrorContains(t, writeWait(seam, second.Raw(), at, 1, at, 0), "hipStreamWriteValue64")
 	assert.Equal(t, 1, records(5, b.s, second))
 	for call, on := range map[string]hipgo.Stream{"hipEventCreateWithFlags": second, "hipEventRecord": second} {
 		require.NoError(t, b.Fail(hiptest.Fault{Call: call, Code: 999}))
-		require.ErrorContains(t, b.d.Seam().WriteWait(on.Raw(), at, 1, at, 0), call, "a device that fails refuses nothing")
+		require.ErrorContains(t, writeWait(b.d.Seam(), on.Raw(), at, 1, at, 0), call, "a device that fails refuses nothing")
 	}
 	other, err := b.World.Device(1).NewStream(hipgo.StreamNonBlocking)
 	require.NoError(t, err)
 	for range 3 {
-		err = seam.WriteWait(other.Raw(), at, 1, at, 0)
+		err = writeWait(seam, other.Raw(), at, 1, at, 0)
 		var refused interface{ Invalid() bool }
 		require.ErrorAs(t, err, &refused)
 		assert.True(t, refused.Invalid())
@@ -208,7 +209,7 @@ func TestASeamsHotCallsAllocateNothing(t *testing.T) {
 	require.NoError(t, err)
 	at := b.page.Ptr()
 	for name, call := range map[string]func() error{
-		"write+wait": func() error { return seam.WriteWait(stream, at, 1, at, 0) },
+		"write+wait": func() error { return writeWait(seam, stream, at, 1, at, 0) },
 		"copy":       func() error { return seam.Copy(stream, at+64, at+128, 64) },
 		"record":     func() error { return seam.Record(stream, event) },
 		"query":      func() error { _, err := seam.Query(event); return err },
@@ -223,4 +224,35 @@ func TestASeamsHotCallsAllocateNothing(t *testing.T) {
 	}
 	require.NoError(t, b.Settle(bound+20*time.Second))
 	require.NoError(t, seam.CloseStream(stream, event))
+}
+
+func writeWait(s *hipgo.Seam, stream, ready uintptr, r uint64, done uintptr, d uint64) error {
+	_, err := s.WriteWait(stream, ready, r, done, d)
+	return err
+}
+
+func TestASeamQueuesNothingOnAStreamThatCaptures(t *testing.T) {
+	for _, met := range []bool{true, false} {
+		t.Run(fmt.Sprint("met ", met), func(t *testing.T) {
+			b := start(t, hiptest.Settings{})
+			seam := b.d.Seam()
+			if met {
+				require.NoError(t, writeWait(seam, b.s.Raw(), b.words.Addr(0), 1, b.words.Addr(1), 0))
+				require.NoError(t, b.s.Synchronize(within(t, bound)))
+			}
+			t.Cleanup(func() { b.words.Store(1, 9) }) // what a stream that was not asked waits for
+			require.NoError(t, b.s.BeginCapture(hipgo.CaptureRelaxed))
+			before := b.words.Load(0)
+			captures, err := seam.WriteWait(b.s.Raw(), b.words.Addr(0), 7, b.words.Addr(1), 9)
+			require.NoError(t, err)
+			require.True(t, captures)
+			graph, err := b.s.EndCapture()
+			require.NoError(t, err, "nor is the capture spoilt")
+			require.NoError(t, graph.Close())
+			require.NoError(t, b.s.Synchronize(within(t, bound)), "nothing waits")
+			assert.Equal(t, before, b.words.Load(0))
+			require.NoError(t, b.Fail(hiptest.Fault{Call: "hipStreamIsCapturing", Code: 999}))
+			require.ErrorContains(t, writeWait(seam, b.s.Raw(), b.words.Addr(0), 7, b.words.Addr(1), 9), "hipStreamIsCapturing")
+		})
+	}
 }

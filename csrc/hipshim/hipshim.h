@@ -77,9 +77,12 @@ int hipshim_wait64(uintptr_t table, int device, uintptr_t stream, uintptr_t p, u
 int hipshim_wait32(const struct hipshim *t, int device, uintptr_t stream, uintptr_t p, uint32_t value, unsigned flags, uint32_t mask);
 int hipshim_write64(uintptr_t table, int device, uintptr_t stream, uintptr_t p, uint64_t value);
 int hipshim_write32(const struct hipshim *t, int device, uintptr_t stream, uintptr_t p, uint32_t value);
-// hipshim_write_wait queues a write of r at ready, then a wait until the word at done is at least d. *queued counts those
-// of the two that were queued.
-int hipshim_write_wait(uintptr_t table, int device, uintptr_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int *queued);
+// hipshim_write_wait queues a write of r at ready, then a wait until the word at done is at least d. It returns the
+// error in the low half, and in the high half how many of the two were queued. With ask the stream is first asked whether it
+// captures: the count is HIPSHIM_CAPTURES, and nothing is queued, where it does, and HIPSHIM_UNANSWERED beside the error where
+// it does not say.
+enum { HIPSHIM_CAPTURES = -1, HIPSHIM_UNANSWERED = -2 };
+int64_t hipshim_write_wait(uintptr_t table, int device, uintptr_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int ask);
 
 int hipshim_event_create(const struct hipshim *t, int device, unsigned flags, uintptr_t *event);
 int hipshim_event_destroy(const struct hipshim *t, int device, uintptr_t event);

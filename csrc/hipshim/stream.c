@@ -64,9 +64,17 @@ int hipshim_write32(const struct hipshim *t, int device, uintptr_t stream, uintp
   ON_DEVICE(t->hipStreamWriteValue32((hipStream_t)stream, (void *)p, value, 0));
 }
 
-static int write_wait(const struct hipshim *t, hipStream_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int *queued) {
+// write_wait gives the error, and how many of the two it queued.
+static int write_wait(const struct hipshim *t, hipStream_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int ask, int *queued) {
+  int e;
+  if (ask) {
+    hipStreamCaptureStatus status = 0;
+    e = t->hipStreamIsCapturing(stream, &status);
+    *queued = e ? HIPSHIM_UNANSWERED : HIPSHIM_CAPTURES;
+    if (e || status) return e;
+  }
   *queued = 0;
-  int e = t->hipStreamWriteValue64(stream, (void *)ready, r, 0);
+  e = t->hipStreamWriteValue64(stream, (void *)ready, r, 0);
   if (e) return e;
   *queued = 1;
   e = t->hipStreamWaitValue64(stream, (void *)done, d, 0, UINT64_MAX);
@@ -74,9 +82,12 @@ static int write_wait(const struct hipshim *t, hipStream_t stream, uintptr_t rea
   return e;
 }
 
-int hipshim_write_wait(uintptr_t table, int device, uintptr_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int *queued) {
+int64_t hipshim_write_wait(uintptr_t table, int device, uintptr_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int ask) {
   const struct hipshim *t = (const struct hipshim *)table;
-  ON_DEVICE(write_wait(t, (hipStream_t)stream, ready, r, done, d, queued));
+  int was, queued = 0;
+  int e = enter(t, device, &was);
+  e = e ? told(t, e) : leave(t, device, was, write_wait(t, (hipStream_t)stream, ready, r, done, d, ask, &queued));
+  return (int64_t)queued * ((int64_t)1 << 32) + (uint32_t)e;
 }
 
 int hipshim_event_create(const struct hipshim *t, int device, unsigned flags, uintptr_t *event) {

@@ -113,6 +113,7 @@ func FuzzControlMessage(f *testing.F) {
 	add(frameSubGather, (&subBlob{key: "k", set: 6, step: 1, rank: 1, blob: []byte("x")}).encode())
 	add(frameSubGather, (&subBlob{key: "k", set: 3, step: 1, rank: 1}).encode())
 	add(frameSubGathered, (&subBlob{key: "k", set: 3, step: 1, rank: 1, blob: []byte("x")}).encode())
+	add(frameSubGathered, (&subBlob{key: "k", set: 3, step: 0, rank: 1}).encode()) // before the first exchange
 	report := subCause{"k", 3, &fabric.Cause{Kind: fabric.ErrTimeout, Peer: 1, From: 1, Text: "x", Group: "g"}}
 	add(frameSubReport, report.encode())
 	add(frameSubVerdict, report.encode())

@@ -133,7 +133,7 @@ func (m *subBlob) encode() []byte {
 func (l *loop) heardSubBlob(b []byte) (subBlob, error) {
 	r := reader{b: b}
 	m := subBlob{key: r.text(maxKey), set: r.u64(), step: r.u32(), rank: r.rank(), blob: slices.Clone(r.rest())}
-	if m.key == "" || m.set&^l.everybody() != 0 || m.rank < 0 || m.rank >= l.s.cfg.World || m.set&(1<<m.rank) == 0 || len(m.blob) > MaxBlob {
+	if m.key == "" || m.set&^l.everybody() != 0 || m.rank < 0 || m.rank >= l.s.cfg.World || m.set&(1<<m.rank) == 0 || m.step == 0 || len(m.blob) > MaxBlob {
 		r.bad = true
 	}
 	return m, r.end("sub-group's blob")
@@ -245,13 +245,13 @@ func (l *loop) forgetBlobs(key string, rank int) {
 	}
 }
 
-// gotSubBlob takes one member's blob; what comes after the sub-group's end here is late.
+// gotSubBlob takes one member's blob, once; what comes after the sub-group's end here is late.
 func (l *loop) gotSubBlob(m subBlob) {
 	s := l.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.subs[m.key]
-	if u == nil || u.gather.step != m.step || u.set != m.set {
+	if u == nil || u.gather.step != m.step || u.set != m.set || u.gather.got&(1<<m.rank) != 0 {
 		return
 	}
 	u.gather.blobs[slices.Index(u.members, m.rank)] = m.blob

@@ -31,7 +31,7 @@ func BenchmarkQueue(b *testing.B) {
 		var spent time.Duration
 		for i := range b.N {
 			began := time.Now()
-			if err := seam.WriteWait(uintptr(r.stream()), words.Words().Addr(0), uint64(i), words.Words().Addr(1), 0); err != nil {
+			if _, err := seam.WriteWait(uintptr(r.stream()), words.Words().Addr(0), uint64(i), words.Words().Addr(1), 0); err != nil {
 				b.Fatal(err)
 			}
 			spent += time.Since(began)

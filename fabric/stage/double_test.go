@@ -260,9 +260,12 @@ func (d *double) word(p uintptr) *uint64 {
 	return &w[0]
 }
 
-func (d *double) WriteWait(stream, ready uintptr, r uint64, done uintptr, value uint64) error {
+func (d *double) WriteWait(stream, ready uintptr, r uint64, done uintptr, value uint64) (captures bool, err error) {
+	if captures, err = d.Capturing(stream); captures || err != nil {
+		return captures, err
+	}
 	if err := d.enter("WriteWait"); err != nil {
-		return err
+		return false, err
 	}
 	s := d.line(stream)
 	s.put(func() { atomic.StoreUint64(d.word(ready), r) })
@@ -270,7 +273,7 @@ func (d *double) WriteWait(stream, ready uintptr, r uint64, done uintptr, value 
 		w := d.word(done)
 		s.await(func() bool { return atomic.LoadUint64(w) >= value })
 	})
-	return nil
+	return false, nil
 }
 
 func (d *double) Capturing(stream uintptr) (bool, error) {

@@ -27,8 +27,9 @@ type Driver interface {
 	Record(stream, event uintptr) error
 	// Query says whether the device has reached the event's last Record.
 	Query(event uintptr) (bool, error)
-	// WriteWait queues a write of r at ready, then a wait until the word at done, as an unsigned number, is at least d.
-	WriteWait(stream, ready uintptr, r uint64, done uintptr, d uint64) error
+	// WriteWait queues a write of r at ready, then a wait until the word at done, as an unsigned number, is at least d. It asks
+	// the stream first: nothing is queued where it captures.
+	WriteWait(stream, ready uintptr, r uint64, done uintptr, d uint64) (captures bool, err error)
 	Capturing(stream uintptr) (bool, error)
 }
 
@@ -36,7 +37,8 @@ type Driver interface {
 type Launcher interface {
 	// Clock is the rate of the clock that a kernel on an AMD device reads, in kHz; 0 where it is unknown.
 	Clock() int
-	// Load loads a code object, or a bundle of them, and finds its functions. The image is copied.
+	// Load loads a code object, or a bundle of them, and finds its functions. The image is copied. An image that will not do
+	// is errors.ErrUnsupported.
 	Load(image []byte, names ...string) (module uintptr, functions []uintptr, err error)
 	Unload(module uintptr) error
 	// Launch queues a kernel that takes one struct by value. args is copied.

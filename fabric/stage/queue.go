@@ -80,22 +80,19 @@ func (t *Transport) capturing(stream uintptr) (bool, error) {
 	}
 }
 
-func (t *Transport) refuseCapture(stream uintptr) error {
-	yes, err := t.capturing(stream)
-	if err == nil && yes {
-		err = capturef("stream %#x is being captured, and the words gate cannot be: open the group with the kernels gate", stream)
-	}
-	return err
-}
-
 // refuse is for a use of a stream whose first operation the driver refused: the call is as if it had never been made.
 func (t *Transport) refuse(stream uintptr, fresh bool, c *fabric.Call, err error) error {
+	t.takeBack(stream, fresh)
+	return fabric.Invalidf("stream %#x takes no %v of %v, whose stream it must be: %v", stream, c.Op, t.d, err)
+}
+
+// takeBack undoes a use of a stream on which nothing was queued.
+func (t *Transport) takeBack(stream uintptr, fresh bool) {
 	t.queued.Add(^uint64(0))
 	t.used.laidOut()
 	if fresh {
 		t.used.passed(stream, t.used.laid.Load())
 	}
-	return fabric.Invalidf("stream %#x takes no %v of %v, whose stream it must be: %v", stream, c.Op, t.d, err)
 }
 
 // queueFailed is for an operation that may be half on the stream: the group cannot go on.

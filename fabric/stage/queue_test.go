@@ -95,7 +95,7 @@ func TestBuffersAndStreamsAreRefusedByName(t *testing.T) {
 		"lengths, 8 bytes at": func() error {
 			return r.AllGatherVDevice(r.s, p, p+40, 10, 0x5550)
 		},
-		"stream 0x999 is none of gfx0000": func() error { return r.Barrier(0x999) },
+		"stream 0x999 takes no barrier of gfx0000": func() error { return r.Barrier(0x999) },
 	} {
 		err := call()
 		require.ErrorIs(t, err, fabric.ErrInvalid)

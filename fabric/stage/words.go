@@ -15,24 +15,42 @@ type wordsGate struct {
 
 func (g *wordsGate) queue(stream uintptr, c *fabric.Call) error {
 	t := g.t
-	if err := t.refuseCapture(stream); err != nil {
-		return err
-	}
 	seq := t.queued.Load() + 1
-	if err := t.patience(func() bool { return seq-t.finished.Load() <= ringSlots }); err != nil {
-		return err
+	if seq-t.finished.Load() > ringSlots {
+		if err := g.wait(stream, seq); err != nil {
+			return err
+		}
 	}
 	g.ring[slot(seq)].set(t, c)
 	fresh := t.used.begin(stream)
 	t.queued.Store(seq)
-	if err := t.d.WriteWait(stream, t.words.readyPtr(seq), seq, t.words.donePtr(seq), seq); refused(err) {
+	switch captures, err := t.d.WriteWait(stream, t.words.readyPtr(seq), seq, t.words.donePtr(seq), seq); {
+	case captures:
+		t.takeBack(stream, fresh)
+		return wordsCapture(stream)
+	case refused(err):
 		return t.refuse(stream, fresh, c, err)
-	} else if err != nil {
+	case err != nil:
 		return t.queueFailed(stream, c, err)
 	}
 	t.used.laidOut()
 	t.proxy.called()
 	return nil
+}
+
+// wait is for a full ring, which a stream that is to be refused does not wait for.
+func (g *wordsGate) wait(stream uintptr, seq uint64) error {
+	t := g.t
+	if yes, err := t.capturing(stream); err != nil {
+		return err
+	} else if yes {
+		return wordsCapture(stream)
+	}
+	return t.patience(func() bool { return seq-t.finished.Load() <= ringSlots })
+}
+
+func wordsCapture(stream uintptr) error {
+	return capturef("stream %#x is being captured, and the words gate cannot be: open the group with the kernels gate", stream)
 }
 
 func (g *wordsGate) capture(uintptr) (fabric.PlanTransport, error) {

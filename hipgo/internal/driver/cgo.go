@@ -108,6 +108,9 @@ import (
 	_ "github.com/hipfabric/hipfabric/csrc/hipshim" // the C behind the header
 )
 
+// They are what hipshim.h says.
+var _ = [1]int{}[(Captures-C.HIPSHIM_CAPTURES)|(Unanswered-C.HIPSHIM_UNANSWERED)]
+
 // Built says that this build can load a runtime.
 const Built = true
 
@@ -349,11 +352,11 @@ func (t *Table) Write32(device int, stream, p uintptr, v uint32) int {
 	return int(C.hipshim_write32(t.c, C.int(device), C.uintptr_t(stream), C.uintptr_t(p), C.uint32_t(v)))
 }
 
-// WriteWait queues a write of r at ready and a wait for at least d at done. queued counts those that were queued.
-func (t *Table) WriteWait(device int, stream, ready uintptr, r uint64, done uintptr, d uint64) (queued, code int) {
-	var n C.int
-	e := C.hipshim_write_wait(t.hot, C.int(device), C.uintptr_t(stream), C.uintptr_t(ready), C.uint64_t(r), C.uintptr_t(done), C.uint64_t(d), &n)
-	return int(n), int(e)
+// WriteWait queues a write of r at ready and a wait for at least d at done. queued counts those that were queued. With ask it is
+// Captures, and nothing is queued, on a stream that captures; Unanswered where the stream does not say.
+func (t *Table) WriteWait(device int, stream, ready uintptr, r uint64, done uintptr, d uint64, ask bool) (queued, code int) {
+	both := C.hipshim_write_wait(t.hot, C.int(device), C.uintptr_t(stream), C.uintptr_t(ready), C.uint64_t(r), C.uintptr_t(done), C.uint64_t(d), truth(ask))
+	return int(both >> 32), int(int32(both))
 }
 
 // EventCreate is hipEventCreateWithFlags.

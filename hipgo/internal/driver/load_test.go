@@ -264,7 +264,7 @@ func meetsTheRealOne(t *testing.T, _ string) {
 	codes["wait32"] = table.Wait32(0, 0, 4096, 1, 0, ^uint32(0))
 	codes["write64"] = table.Write64(0, 0, 4096, 1)
 	codes["write32"] = table.Write32(0, 0, 4096, 1)
-	_, codes["write+wait"] = table.WriteWait(0, 0, 4096, 1, 4104, 1)
+	_, codes["write+wait"] = table.WriteWait(0, 0, 4096, 1, 4104, 1, false)
 	_, codes["event"] = table.EventCreate(0, 2)
 	codes["begin capture"] = table.BeginCapture(0, 0, 0)
 	_, _, codes["module"] = table.ModuleLoad(0, []byte("no image"))

@@ -148,7 +148,7 @@ func (*Table) Write32(int, uintptr, uintptr, uint32) int {
 	return notSupported
 }
 
-func (*Table) WriteWait(int, uintptr, uintptr, uint64, uintptr, uint64) (int, int) {
+func (*Table) WriteWait(int, uintptr, uintptr, uint64, uintptr, uint64, bool) (int, int) {
 	return 0, notSupported
 }
 

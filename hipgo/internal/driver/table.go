@@ -24,3 +24,9 @@ type Dims struct {
 	Grid, Block [3]uint32
 	Shared      uint32
 }
+
+// What WriteWait tells of a stream that it asked: that it captures, or nothing.
+const (
+	Captures   = -1
+	Unanswered = -2
+)

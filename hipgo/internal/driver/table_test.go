@@ -74,7 +74,7 @@ func TestHotCallsAllocateNothing(t *testing.T) {
 	require.NoError(t, err)
 	args, sizes := make([]byte, 128), make([]uint32, 1)
 	for name, call := range map[string]func(){
-		"write+wait": func() { table.WriteWait(0, 1, 8, 1, 16, 1) },
+		"write+wait": func() { table.WriteWait(0, 1, 8, 1, 16, 1, false) },
 		"wait":       func() { table.Wait64(0, 1, 8, 1, 0, 1) },
 		"write":      func() { table.Write64(0, 1, 8, 1) },
 		"copy":       func() { table.Copy(0, 1, 8, 16, 8, 4) },
@@ -131,7 +131,7 @@ func BenchmarkCrossing(b *testing.B) {
 	b.Run("write+wait", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			table.WriteWait(0, 1, 8, 1, 16, 1)
+			table.WriteWait(0, 1, 8, 1, 16, 1, false)
 		}
 	})
 	b.Run("query", func(b *testing.B) {

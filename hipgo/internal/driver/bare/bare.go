@@ -33,7 +33,7 @@ package bare
 // static const char *bare_required(void) { return HIPSHIM_REQUIRED(NAME); }
 // static const char *bare_optional(void) { return HIPSHIM_OPTIONAL(NAME); }
 //
-// static int bare_call(const void *t, int device, uintptr_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int *queued) {
+// static int bare_call(const void *t, int device, uintptr_t stream, uintptr_t ready, uint64_t r, uintptr_t done, uint64_t d, int ask, int *queued) {
 //   return device;
 // }
 import "C"
@@ -56,7 +56,7 @@ func Table(missing string) (*driver.Table, error) {
 // Call crosses into C and back, with as many arguments as the widest hot call.
 func Call(device int, stream, ready uintptr, r uint64, done uintptr, d uint64) (queued, code int) {
 	var n C.int
-	e := C.bare_call(nil, C.int(device), C.uintptr_t(stream), C.uintptr_t(ready), C.uint64_t(r), C.uintptr_t(done), C.uint64_t(d), &n)
+	e := C.bare_call(nil, C.int(device), C.uintptr_t(stream), C.uintptr_t(ready), C.uint64_t(r), C.uintptr_t(done), C.uint64_t(d), 0, &n)
 	return int(n), int(e)
 }
 
