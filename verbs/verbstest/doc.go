@@ -12,7 +12,8 @@
 //
 // It is strict where devices differ: a send's slot is free when a later completion was polled (rxe: when it is complete), what
 // differs from a permitted transition is EINVAL, a CQ that overflows takes its queue pairs along, a responder that denies a request
-// goes to ERR with an event (rxe: without), of failed completions the fields that are worth nothing hold garbage, and a context
+// goes to ERR with an event (rxe: without), a wrong local key and a receive that is too small have statuses of their own (rxe: local
+// and remote operation error), of failed completions the fields that are worth nothing hold garbage, and a context
 // with something left is EBUSY.
 //
 // It differs from rxe also so: a port that goes down has work wait out its retries, as on real HCAs (HCA.FailLocally: as rxe);

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/hipfabric/hipfabric/verbs"
 )
@@ -156,6 +157,15 @@ func (e *End) ends(want ...verbs.Status) error {
 		}
 	}
 	return nil
+}
+
+// among polls one completion, whose status devices are free to choose.
+func (e *End) among(may ...verbs.Status) error {
+	wc, err := e.Poll(1)
+	if err == nil && !slices.Contains(may, wc[0].Status) {
+		err = fmt.Errorf("a completion is %v, and should be one of %v", wc[0].Status, may)
+	}
+	return err
 }
 
 // Write is a signaled write of n bytes to b's memory, from and to an offset.

@@ -179,13 +179,13 @@ func pastTheEnd(a, b *End) error {
 func unregistered(a, b *End) error {
 	w := a.Write(b, 0, 0, 64)
 	w.SGE[0].LKey += 0x100
-	return errors.Join(a.post(w, a.Write(b, 0, 0, 1)), a.ends(verbs.StatusLocalProtection, verbs.StatusFlushed))
+	return errors.Join(a.post(w, a.Write(b, 0, 0, 1)), a.among(verbs.StatusLocalProtection, verbs.StatusLocalOperation), a.ends(verbs.StatusFlushed))
 }
 
 func tooSmall(a, b *End) error {
 	_, err := b.QP.PostRecv(verbs.RecvWR{SGE: []verbs.SGE{b.MR.SGE(0, 7)}})
 	err = errors.Join(err, a.post(verbs.SendWR{Op: verbs.OpSend, Flags: verbs.SendSignaled, SGE: []verbs.SGE{a.MR.SGE(0, 8)}}))
-	return errors.Join(err, b.ends(verbs.StatusLocalLength), a.ends(verbs.StatusRemoteInvalid))
+	return errors.Join(err, b.among(verbs.StatusLocalLength, verbs.StatusLocalOperation), a.among(verbs.StatusRemoteInvalid, verbs.StatusRemoteOperation))
 }
 
 func noReceive(a, _ *End) error {
