@@ -1,0 +1,5 @@
+//go:build !linux
+
+package verbstest
+
+func mapped(uintptr, int) bool { return true }
