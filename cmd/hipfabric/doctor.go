@@ -8,16 +8,17 @@ import (
 
 func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "doctor (links | hip) [flags]",
-		Short: "Say what is wrong with the way to another host, or with the GPUs of this one",
+		Use:   "doctor (links | hip | rdma) [flags]",
+		Short: "Say what is wrong with the way to another host, or with the GPUs or RDMA of this one",
 		Long: `Measure and judge what a group would use, before a group does. docs/doctor.md explains what is found.
 
   hipfabric doctor links --help   the way between two hosts: --listen on one, --peer on the other
-  hipfabric doctor hip --help     the GPUs of this host and the HIP library`,
+  hipfabric doctor hip --help     the GPUs of this host and the HIP library
+  hipfabric doctor rdma --help    the RDMA devices of this host, and queue pairs with another`,
 		Args: doctorArgs,
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(newDoctorLinks(), newDoctorHip())
+	cmd.AddCommand(newDoctorLinks(), newDoctorHip(), newDoctorRdma())
 	return cmd
 }
 
