@@ -32,7 +32,7 @@ func (f *peer) leaves(l *lane, n int) bool {
 			}
 		}
 	}
-	leave := leavesPart(l, f.lanes, n, f.toSend-f.begun) && (l.pace.stuck || now.Sub(l.took) < paceAgain)
+	leave := leavesPart(l, f.lanes, n, f.ToSend-f.Begun) && (l.pace.stuck || now.Sub(l.took) < paceAgain)
 	if !leave {
 		l.took = now
 		l.pace.queue += float64(n)

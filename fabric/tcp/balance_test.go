@@ -43,7 +43,7 @@ func TestASlowLaneLeavesTheEndToTheOthers(t *testing.T) {
 func TestALaneThatLeavesPartsTakesOneNowAndThen(t *testing.T) {
 	slow := &lane{conn: &link.Conn{}, pace: pace{rate: 100}, took: time.Now()}
 	f := &peer{up: 2, lanes: []*lane{slow, {conn: &link.Conn{}, pace: pace{rate: 400}}}, pacedAt: time.Now().Add(time.Hour)}
-	f.toSend = 64
+	f.ToSend = 64
 	assert.True(t, f.leaves(slow, 64), "it has just taken one")
 	slow.took = time.Now().Add(-2 * paceAgain)
 	slow.pace.stuck = true

@@ -156,7 +156,7 @@ func (o *opening) all(ctx context.Context) error {
 // one opens a lane, within probeTime beyond the base rail.
 func (o *opening) one(ctx context.Context, f *peer, l *lane) error {
 	open, limit := o.m.Accept, probeTime+time.Second
-	if f.rank < o.t.rank {
+	if f.Peer < o.t.rank {
 		open, limit = o.m.Dial, probeTime
 	}
 	probe := ctx
@@ -165,7 +165,7 @@ func (o *opening) one(ctx context.Context, f *peer, l *lane) error {
 		probe, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	s, err := open(probe, f.rank, fabric.Lane{Channel: o.t.c.Channel, Index: l.index, Rail: l.rail.Index, Generation: l.generation})
+	s, err := open(probe, f.Peer, fabric.Lane{Channel: o.t.c.Channel, Index: l.index, Rail: l.rail.Index, Generation: l.generation})
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -270,7 +270,7 @@ func (t *Transport) raise(f *peer, l *lane, s *net.TCPConn) error {
 	}
 	l.conn, l.why, l.held, l.raised = conn, nil, false, time.Now()
 	l.rail.opened(conn)
-	f.window = window(t.c.Window, l.rail.SameHost)
+	f.Window = window(t.c.Window, l.rail.SameHost)
 	f.up++
 	return nil
 }

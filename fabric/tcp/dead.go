@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/flow"
 	"github.com/hipfabric/hipfabric/fabric/internal/frame"
 )
 
@@ -27,14 +28,14 @@ func (t *Transport) bury(f *peer, l *lane, why error) error {
 	l.rail.closed(l.conn)
 	mine := uint8(l.index + 1)
 	if int32(f.outOrder-f.acked) > 0 {
-		for i := range f.outs {
-			if s := &f.out[i]; s.large() {
+		for i := range f.Outs {
+			if s := &f.Out[i]; large(s) {
 				f.lose(s, l)
 			}
 		}
 	}
 	if s := l.sending.span; l.conn.Sending() && s != nil && (l.sending.kept || f.acked == f.outOrder) {
-		f.sentPart(s, l.sending.part) // its copy goes again, or the peer has it
+		f.SentPart(s, l.sending.part) // its copy goes again, or the peer has it
 	}
 	if e := l.arriving.early; e != nil && l.conn.Placed() {
 		f.asideBytes -= len(e.payload) + frame.Size // it will come again
@@ -65,25 +66,25 @@ func (t *Transport) bury(f *peer, l *lane, why error) error {
 
 // noLane is the cause when a pair has no lane left.
 func (t *Transport) noLane(f *peer) error {
-	return t.peerCause(f, 0, fmt.Sprintf("no connection to rank %d is left: %s", f.rank, f.describeRails()), nil)
+	return flow.PeerCause(f.Peer, 0, fmt.Sprintf("no connection to rank %d is left: %s", f.Peer, f.describeRails()), nil)
 }
 
 // lose marks the parts that a dead lane had taken as not sent.
-func (f *peer) lose(s *span, l *lane) {
+func (f *peer) lose(s *flow.Span, l *lane) {
 	under := -1
 	if l.conn.Sending() && l.sending.span == s {
 		under = l.sending.part
 	}
-	for part, lane := range s.marks[:s.begun] {
+	for part, lane := range s.Marks[:s.Begun] {
 		if lane != uint8(l.index+1) {
 			continue
 		}
-		s.marks[part] = 0
-		s.lost++
+		s.Marks[part] = 0
+		s.Lost++
 		if part != under {
-			s.ended--
-			f.outLeft++
-			f.sent -= len(s.at(part))
+			s.Ended--
+			f.OutLeft++
+			f.Sent -= len(s.At(part))
 		}
 	}
 }
@@ -92,15 +93,15 @@ func (f *peer) lose(s *span, l *lane) {
 // The peer sends again what it had sent there, behind this notice.
 func (p *pending) laneDown(f *peer, l *lane, h *frame.Header) error {
 	if int(h.Part) >= len(f.lanes) || int(h.Part) == l.index || h.Seq > maxGeneration {
-		return p.t.peerCause(f, 0, fmt.Sprintf("rank %d says that lane %d of generation %d is dead; there are %d, and it said so on lane %d",
-			f.rank, h.Part, h.Seq, len(f.lanes), l.index), nil)
+		return flow.PeerCause(f.Peer, 0, fmt.Sprintf("rank %d says that lane %d of generation %d is dead; there are %d, and it said so on lane %d",
+			f.Peer, h.Part, h.Seq, len(f.lanes), l.index), nil)
 	}
 	dead, generation := f.lanes[h.Part], int(h.Seq)
 	if generation < dead.generation {
 		return nil
 	}
 	if dead.conn != nil {
-		if err := p.t.bury(f, dead, fmt.Errorf("rank %d lost it", f.rank)); err != nil {
+		if err := p.t.bury(f, dead, fmt.Errorf("rank %d lost it", f.Peer)); err != nil {
 			return err
 		}
 	}
@@ -111,9 +112,9 @@ func (p *pending) laneDown(f *peer, l *lane, h *frame.Header) error {
 }
 
 func broken(f *peer, err error) error {
-	text := fmt.Sprintf("connection to rank %d: %v", f.rank, err)
+	text := fmt.Sprintf("connection to rank %d: %v", f.Peer, err)
 	if errors.Is(err, io.EOF) {
-		text = fmt.Sprintf("rank %d closed its connection", f.rank)
+		text = fmt.Sprintf("rank %d closed its connection", f.Peer)
 	}
-	return &fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: f.rank, From: -1, Text: text, Err: err}
+	return &fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: f.Peer, From: -1, Text: text, Err: err}
 }

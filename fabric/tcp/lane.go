@@ -3,6 +3,7 @@ package tcp
 import (
 	"time"
 
+	"github.com/hipfabric/hipfabric/fabric/internal/flow"
 	"github.com/hipfabric/hipfabric/fabric/internal/frame"
 	"github.com/hipfabric/hipfabric/fabric/internal/link"
 )
@@ -28,14 +29,14 @@ type lane struct {
 
 // sending is what the frame that a lane sends is of.
 type sending struct {
-	span *span // nil for notices and for what is sent again from a copy
+	span *flow.Span // nil for notices and for what is sent again from a copy
 	part int
 	kept bool // a copy stands in for it
 }
 
 // arriving is what the frame that a lane receives is of, once its payload has a place.
 type arriving struct {
-	span  *span // nil for notices and duplicates
+	span  *flow.Span // nil for notices and duplicates
 	part  int
 	early *early // a frame of a later call, put aside
 }

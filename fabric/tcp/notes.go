@@ -52,12 +52,12 @@ func (m *mender) log(log *slog.Logger) {
 	m.mu.Unlock()
 	said := map[string]bool{}
 	for _, n := range notes {
-		key := fmt.Sprint(n.text, n.f.rank, n.rail)
+		key := fmt.Sprint(n.text, n.f.Peer, n.rail)
 		if said[key] {
 			continue // the rail's other lanes
 		}
 		said[key] = true
-		attrs := []any{"peer", n.f.rank, "rail", n.rail}
+		attrs := []any{"peer", n.f.Peer, "rail", n.rail}
 		if n.why != nil {
 			attrs = append(attrs, "err", n.why)
 		}

@@ -18,7 +18,7 @@ func TestParkedRanksMissNoEvent(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, tr := range ts {
 		for p := range tr.peers {
-			tr.peers[p].window = 8 // a stall every few bytes
+			tr.peers[p].Window = 8 // a stall every few bytes
 		}
 		c := fabric.New(tr, fabric.Options{Timeout: 10 * time.Second})
 		wg.Go(func() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/flow"
 )
 
 const (
@@ -23,11 +24,10 @@ const (
 	maxEarlyBytes = 256 << 20
 )
 
-// peer is the lasting side of a pair: its lanes, and what one end still owes the other. flow is the call's.
+// peer is the lasting side of a pair: its lanes, and what one end still owes the other. Flow is the call's.
 type peer struct {
-	flow
+	flow.Flow
 	c     *Config
-	rank  int
 	rails []*rail
 	lanes []*lane
 	up    int  // lanes that are not down
@@ -53,29 +53,29 @@ type peer struct {
 }
 
 // large says whether a span is not copied.
-func (s *span) large() bool { return s.parts > 1 || len(s.buf) > keepMost }
+func large(s *flow.Span) bool { return s.Parts > 1 || len(s.Buf) > keepMost }
 
-func (f *peer) send(s span) {
-	s.chunk, s.parts = f.c.cut(len(s.buf), len(f.lanes))
-	f.addOut(s, f.wide)
-	f.needsAck = f.needsAck || s.large()
+func (f *peer) send(s flow.Span) {
+	s.Chunk, s.Parts = f.c.cut(len(s.Buf), len(f.lanes))
+	f.AddOut(s, f.wide)
+	f.needsAck = f.needsAck || large(&s)
 }
 
-func (f *peer) receive(s span) {
-	s.chunk, s.parts = f.c.cut(len(s.buf), len(f.lanes))
-	f.addIn(s, f.wide)
-	f.owesAck = f.owesAck || s.large()
+func (f *peer) receive(s flow.Span) {
+	s.Chunk, s.Parts = f.c.cut(len(s.Buf), len(f.lanes))
+	f.AddIn(s, f.wide)
+	f.owesAck = f.owesAck || large(&s)
 }
 
 // begin readies the peer for the next call.
 func (f *peer) begin() {
-	f.reset()
+	f.Reset()
 	f.needsAck, f.owesAck = false, false
 }
 
 // finished says whether the call is over between the two: all is here, and what was sent is with the peer or copied.
 func (f *peer) finished() bool {
-	return f.outLeft == 0 && f.inLeft == 0 && (!f.wide || f.settled())
+	return f.OutLeft == 0 && f.InLeft == 0 && (!f.wide || f.settled())
 }
 
 func (f *peer) settled() bool {
@@ -92,8 +92,8 @@ func (f *peer) settled() bool {
 
 // sentForGood says whether the first span out may be overwritten.
 func (f *peer) sentForGood() bool {
-	s := &f.out[0]
-	return s.finished() && (!f.wide || !s.large() || f.acked == f.outOrder)
+	s := &f.Out[0]
+	return s.Finished() && (!f.wide || !large(s) || f.acked == f.outOrder)
 }
 
 // heard takes an acknowledgement.
@@ -102,8 +102,8 @@ func (f *peer) heard(ack uint32) error {
 	case int32(ack-f.acked) <= 0:
 		return nil
 	case int32(ack-f.outOrder) > 0:
-		return &fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: f.rank, From: -1,
-			Text: fmt.Sprintf("rank %d acknowledges call %d, and was sent %d", f.rank, ack, f.outOrder)}
+		return &fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: f.Peer, From: -1,
+			Text: fmt.Sprintf("rank %d acknowledges call %d, and was sent %d", f.Peer, ack, f.outOrder)}
 	}
 	f.acked = ack
 	if ack == f.outOrder {
@@ -125,11 +125,11 @@ func (f *peer) heard(ack uint32) error {
 
 // forgetLost is for when the peer has all of the call, what dead lanes had taken included.
 func (f *peer) forgetLost() {
-	for i := range f.outs {
-		for s := &f.out[i]; s.lost > 0; s.lost-- {
-			part := s.nextLost()
-			s.marks[part] = arrived
-			f.sentPart(s, part)
+	for i := range f.Outs {
+		for s := &f.Out[i]; s.Lost > 0; s.Lost-- {
+			part := s.NextLost()
+			s.Marks[part] = arrived
+			f.SentPart(s, part)
 		}
 	}
 }

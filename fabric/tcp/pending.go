@@ -2,47 +2,70 @@ package tcp
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
-	"github.com/hipfabric/hipfabric/fabric/internal/frame"
-	"github.com/hipfabric/hipfabric/fabric/internal/reduce"
+	"github.com/hipfabric/hipfabric/fabric/internal/flow"
 )
 
-const (
-	// copyGrain is how much of its own block a rank copies between two looks at the sockets.
-	copyGrain = 128 << 10
-	// fewSockets is up to how many sockets it is cheaper to try each than to ask which is worth it.
-	fewSockets = 2
-)
+// fewSockets is up to how many sockets it is cheaper to try each than to ask which is worth it.
+const fewSockets = 2
 
 // pending is the call in flight. It is reused: a Transport has one.
 type pending struct {
 	t       *Transport
-	call    *fabric.Call
+	layout  *flow.Layout
 	laid    []*peer // with something to send or to receive
 	active  []*peer // of them, unfinished
 	sockets int     // of them, when the call began
 	moved   uint64  // bytes, both ways
 	moves   bool    // the call is what the flows do, and nothing else
-
-	expected [frame.Size]byte
-	arena    []byte // where other ranks' contributions land, kept between calls
-
-	ownOut, ownIn []byte // this rank's block for itself: what is left to copy
-
-	inputs   [][]byte // of a reduction, by rank
-	views    [][]byte // the run of inputs being combined
-	block    []byte   // what this rank combines
-	combined int      // bytes of it that are final
-	// overwrites says that block is also what is being sent to the others, who must have it first.
-	overwrites bool
 }
 
 func newPending(t *Transport) pending {
-	return pending{t: t, laid: make([]*peer, 0, t.world), active: make([]*peer, 0, t.world), inputs: make([][]byte, t.world), views: make([][]byte, t.world)}
+	return pending{t: t, layout: &t.layout, laid: make([]*peer, 0, t.world), active: make([]*peer, 0, t.world)}
+}
+
+// begin lays a call out over the peers.
+func (p *pending) begin(c *fabric.Call) {
+	p.moved, p.active, p.sockets = 0, p.active[:0], 0
+	for _, f := range p.laid {
+		f.begin()
+	}
+	p.laid = p.laid[:0]
+	p.layout.Begin(c)
+	p.moves = p.layout.OnlyMoves()
+	for _, f := range p.laid {
+		f.orderCall()
+		p.active = append(p.active, f)
+		p.sockets += f.wake()
+	}
+}
+
+// ends are the peers, as the layout fills them.
+type ends pending
+
+func (e *ends) peer(r int) *peer {
+	f := &e.t.peers[r]
+	if f.Outs+f.Ins == 0 {
+		e.laid = append(e.laid, f)
+	}
+	return f
+}
+
+func (e *ends) Send(r int, s flow.Span)    { e.peer(r).send(s) }
+func (e *ends) Receive(r int, s flow.Span) { e.peer(r).receive(s) }
+func (e *ends) SentForGood(r int) bool     { return e.t.peers[r].sentForGood() }
+
+// wake readies the lanes for a call, and counts them.
+func (f *peer) wake() int {
+	for _, l := range f.lanes {
+		if l.held = false; l.conn != nil {
+			l.conn.Readable, l.conn.Writable = true, true
+		}
+	}
+	return f.up
 }
 
 // step makes all the progress that can be made now.
@@ -83,51 +106,13 @@ func (p *pending) round() (done bool, err error) {
 	if p.moves {
 		return len(p.active) == 0, nil
 	}
-	p.copyOwn()
-	p.combine()
-	if len(p.active) > 0 || len(p.ownIn) > 0 || p.combined < len(p.block) {
+	bytes, done := p.layout.Advance()
+	p.moved += uint64(bytes)
+	if len(p.active) > 0 || !done {
 		return false, nil
 	}
-	p.scatterRows()
+	p.layout.Finish()
 	return true, nil
-}
-
-// copyOwn moves some of this rank's block for itself: a wait is the time to do it in.
-func (p *pending) copyOwn() {
-	if len(p.ownIn) > 0 {
-		n := copy(p.ownOut, p.ownIn[:min(len(p.ownIn), copyGrain)])
-		p.ownOut, p.ownIn = p.ownOut[n:], p.ownIn[n:]
-		p.moved += uint64(n)
-	}
-}
-
-// combine reduces, in rank order, what has arrived from every rank, and opens it for sending.
-func (p *pending) combine() {
-	if p.combined == len(p.block) {
-		return
-	}
-	ready := len(p.block)
-	for r := range p.t.peers {
-		if r == p.t.rank {
-			continue
-		}
-		f := &p.t.peers[r]
-		ready = min(ready, f.contributed())
-		if p.overwrites && !f.sentForGood() {
-			return
-		}
-	}
-	if ready == p.combined {
-		return
-	}
-	for r, in := range p.inputs {
-		p.views[r] = in[p.combined:ready]
-	}
-	reduce.Combine(p.block[p.combined:ready], p.views, p.call.DType, p.call.Reduce)
-	p.combined = ready
-	for r := range p.t.peers {
-		p.t.peers[r].open = ready
-	}
 }
 
 // Poll makes progress without blocking.
@@ -197,42 +182,19 @@ func (w *work) Stalled(yes bool) {
 	set := uint64(0)
 	if yes {
 		for _, f := range w.active {
-			set |= 1 << f.rank
+			set |= 1 << f.Peer
 		}
 	}
 	w.t.waiting.Store(set)
 }
 
-// timedOut names the rank that holds the call up: the one that has brought least of what is due, and only when all of
-// it is here one that takes nothing.
+// timedOut names the rank that holds the call up.
 func (p *pending) timedOut(idle time.Duration) error {
-	var slow *peer
-	for _, f := range p.active {
-		if slow == nil || f.brought() < slow.brought() || f.brought() == slow.brought() && f.rank < slow.rank {
-			slow = f
+	return p.layout.TimedOut(idle, func(yield func(*flow.Flow) bool) {
+		for _, f := range p.active {
+			if !yield(&f.Flow) {
+				return
+			}
 		}
-	}
-	if slow == nil {
-		return &fabric.Cause{Kind: fabric.ErrTimeout, Peer: -1, From: -1, Text: fmt.Sprintf("nothing moved for %v", idle)}
-	}
-	c := &fabric.Cause{Kind: fabric.ErrTimeout, Peer: slow.rank, From: -1}
-	if s := slow.incoming(); s != nil {
-		c.Part = uint32(s.ended)
-		c.Text = fmt.Sprintf("nothing moved for %v in %v; rank %d waits for rank %d, which has sent %d of %d bytes",
-			idle, p.call.Op, p.t.rank, slow.rank, slow.arrived, slow.due)
-		return c
-	}
-	if s := slow.outgoing(); s != nil {
-		c.Part = uint32(s.ended)
-	}
-	c.Text = fmt.Sprintf("nothing moved for %v in %v; rank %d waits for rank %d to take bytes, %d of %d sent",
-		idle, p.call.Op, p.t.rank, slow.rank, slow.sent, slow.toSend)
-	if slow.outLeft == 0 {
-		c.Text = fmt.Sprintf("nothing moved for %v in %v; rank %d has sent all %d bytes and waits for rank %d to say that it has them",
-			idle, p.call.Op, p.t.rank, slow.toSend, slow.rank)
-	}
-	if p.call.Op == fabric.Send {
-		c.Text += "; if both ranks are in Send, use SendRecv or Exchange"
-	}
-	return c
+	})
 }

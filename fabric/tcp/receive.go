@@ -3,7 +3,7 @@ package tcp
 import (
 	"fmt"
 
-	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/flow"
 	"github.com/hipfabric/hipfabric/fabric/internal/frame"
 )
 
@@ -28,13 +28,13 @@ const framesPerTurn = 64
 // pull moves what one lane has.
 func (p *pending) pull(f *peer, l *lane) error {
 	c := l.conn
-	for turn := 0; turn < framesPerTurn && l.conn != nil && !l.held && (f.wide || f.inLeft > 0); {
+	for turn := 0; turn < framesPerTurn && l.conn != nil && !l.held && (f.wide || f.InLeft > 0); {
 		if !c.Receiving() {
 			var direct []byte
-			if s := f.incoming(); !f.wide {
-				direct = s.at(s.ended)
+			if s := f.Incoming(); !f.wide {
+				direct = s.At(s.Ended)
 			}
-			c.Expect(f.ahead, direct)
+			c.Expect(f.Ahead, direct)
 		}
 		if !c.HeaderReady() || c.Placed() && !c.Complete() {
 			n, err := c.Fill()
@@ -62,7 +62,7 @@ func (p *pending) pull(f *peer, l *lane) error {
 		}
 		c.Done()
 		turn++
-		if s := l.arriving.span; f.wide && s != nil && s.large() {
+		if s := l.arriving.span; f.wide && s != nil && large(s) {
 			return nil // the other lanes' turn
 		}
 	}
@@ -75,55 +75,44 @@ func (p *pending) admit(f *peer, l *lane) error {
 	l.arriving = arriving{}
 	kind, order, step, part, n := frame.Peek(got)
 	if p.t.c.Verify && !frame.HeaderIntact(got) {
-		return p.corrupt(f, part, "header")
+		return flow.Corrupt(f.Peer, part, "header")
 	}
 	if f.wide {
-		if kind != frame.Data || order != f.inOrder || f.inLeft == 0 {
+		if kind != frame.Data || order != f.inOrder || f.InLeft == 0 {
 			return p.admitOther(f, l, got, order, int(n))
 		}
 		if err := f.heard(frame.AckOf(got)); err != nil {
 			return err
 		}
 	}
-	s := f.spanOf(step, part)
-	if s == nil || !f.wide && (s != f.incoming() || int(part) != s.ended) {
-		return p.mismatch(f, got, f.incoming())
+	s := f.SpanOf(step, part)
+	if s == nil || !f.wide && (s != f.Incoming() || int(part) != s.Ended) {
+		return p.layout.Mismatch(&f.Flow, got, f.Incoming(), f.inOrder)
 	}
-	p.putHeader(&p.expected, s, int(part), f.inOrder)
-	if !frame.Equal(got, &p.expected) {
-		return p.mismatch(f, got, s)
+	if !p.layout.Expects(got, s, int(part), f.inOrder) {
+		return p.layout.Mismatch(&f.Flow, got, s, f.inOrder)
 	}
-	if f.wide && s.marks[part] != 0 {
+	if f.wide && s.Marks[part] != 0 {
 		l.conn.Skip(int(n)) // it came before its lane died
 		return nil
 	}
 	l.arriving = arriving{span: s, part: int(part)}
-	l.conn.Place(s.at(int(part)))
-	return nil
-}
-
-// spanOf is the span in that a part of a step belongs to, if the call has it.
-func (f *flow) spanOf(step frame.Step, part uint32) *span {
-	for i := range f.ins {
-		if s := &f.in[i]; s.step == step && int(part) < s.parts {
-			return s
-		}
-	}
+	l.conn.Place(s.At(int(part)))
 	return nil
 }
 
 // admitOther takes what is of no call in flight: notices, what comes a second time, and what comes early.
 func (p *pending) admitOther(f *peer, l *lane, got *[frame.Size]byte, order uint32, n int) error {
 	h, err := frame.Parse(got)
-	if err != nil || h.Binding != p.t.header.Binding {
-		return p.mismatch(f, got, nil)
+	if err != nil || h.Binding != p.layout.Header.Binding {
+		return p.layout.Mismatch(&f.Flow, got, nil, f.inOrder)
 	}
 	if err := f.heard(h.Ack); err != nil {
 		return err
 	}
 	ahead := int32(order - f.have)
 	if n > p.t.c.largest() {
-		return p.t.peerCause(f, h.Part, fmt.Sprintf("rank %d sent a frame of %d bytes; %d are the most", f.rank, n, p.t.c.largest()), nil)
+		return flow.PeerCause(f.Peer, h.Part, fmt.Sprintf("rank %d sent a frame of %d bytes; %d are the most", f.Peer, n, p.t.c.largest()), nil)
 	}
 	switch {
 	case h.Kind == frame.Down:
@@ -151,28 +140,26 @@ func (p *pending) book(f *peer, l *lane) error {
 	switch {
 	case a.early != nil:
 		if p.t.c.Verify && !frame.PayloadIntact(&a.early.header, a.early.payload) {
-			return p.corrupt(f, 0, "payload")
+			return flow.Corrupt(f.Peer, 0, "payload")
 		}
 		f.aside = append(f.aside, a.early)
 		if _, order, _, _, _ := frame.Peek(&a.early.header); int32(order-f.inOrder) <= 0 {
 			return p.recall(f) // its call has begun while it came
 		}
-	case a.span != nil && f.wide && a.span.marks[a.part] != 0:
+	case a.span != nil && f.wide && a.span.Marks[a.part] != 0:
 		// It came by another lane meanwhile.
 	case a.span != nil:
-		payload := a.span.at(a.part)
+		payload := a.span.At(a.part)
 		if p.t.c.Verify && !frame.PayloadIntact(l.conn.ReceivedHeader(), payload) {
-			return p.corrupt(f, uint32(a.part), "payload")
+			return flow.Corrupt(f.Peer, uint32(a.part), "payload")
 		}
 		p.came(f, a.span, a.part)
 	}
 	return nil
 }
 
-func (p *pending) came(f *peer, s *span, part int) {
-	f.arrived += len(s.at(part))
-	s.came(part)
-	if f.inLeft--; f.inLeft == 0 {
+func (p *pending) came(f *peer, s *flow.Span, part int) {
+	if f.Came(s, part) {
 		f.receivedAll()
 	}
 }
@@ -183,23 +170,22 @@ func (p *pending) recall(f *peer) error {
 	var failed error
 	for _, e := range f.aside {
 		_, order, step, part, _ := frame.Peek(&e.header)
-		s := f.spanOf(step, part)
+		s := f.SpanOf(step, part)
 		switch {
 		case failed != nil || int32(order-f.inOrder) > 0:
 			left = append(left, e)
 			continue
-		case order == f.inOrder && f.inLeft > 0:
+		case order == f.inOrder && f.InLeft > 0:
 			if s == nil {
-				failed = p.mismatch(f, &e.header, f.incoming())
+				failed = p.layout.Mismatch(&f.Flow, &e.header, f.Incoming(), f.inOrder)
 				break
 			}
-			p.putHeader(&p.expected, s, int(part), f.inOrder)
-			if !frame.Equal(&e.header, &p.expected) {
-				failed = p.mismatch(f, &e.header, s)
+			if !p.layout.Expects(&e.header, s, int(part), f.inOrder) {
+				failed = p.layout.Mismatch(&f.Flow, &e.header, s, f.inOrder)
 				break
 			}
-			if s.marks[part] == 0 {
-				p.moved += uint64(copy(s.at(int(part)), e.payload))
+			if s.Marks[part] == 0 {
+				p.moved += uint64(copy(s.At(int(part)), e.payload))
 				p.came(f, s, int(part))
 			}
 		}
@@ -208,27 +194,4 @@ func (p *pending) recall(f *peer) error {
 	clear(f.aside[len(left):])
 	f.aside = left
 	return failed
-}
-
-// mismatch says how what came differs from what this rank's call expects; s is nil when no call is in flight.
-func (p *pending) mismatch(f *peer, got *[frame.Size]byte, s *span) error {
-	h, err := frame.Parse(got)
-	mine := p.t.header
-	switch {
-	case err != nil:
-		return p.t.peerCause(f, 0, fmt.Sprintf("rank %d sent bytes that are no frame: %v", f.rank, err), err)
-	case h.Binding != mine.Binding:
-		return p.t.peerCause(f, h.Part, fmt.Sprintf("rank %d sent a frame of session %#x, not %#x", f.rank, h.Binding, mine.Binding), nil)
-	case s == nil || p.call == nil:
-		return p.t.peerCause(f, h.Part, fmt.Sprintf("rank %d sent %s, which nothing here expects", f.rank, h.Describe()), nil)
-	}
-	p.putHeader(&p.expected, s, min(s.ended, s.parts-1), f.inOrder)
-	mine = p.t.header
-	mine.Op = p.call.Op
-	return &fabric.Cause{Kind: fabric.ErrDesync, Peer: f.rank, From: -1, Part: h.Part,
-		Text: fmt.Sprintf("rank %d is in %s; rank %d sent %s", p.t.rank, mine.Describe(), f.rank, h.Describe())}
-}
-
-func (p *pending) corrupt(f *peer, part uint32, what string) error {
-	return p.t.peerCause(f, part, fmt.Sprintf("CRC32C of a frame's %s from rank %d is wrong: the bytes changed on the way", what, f.rank), nil)
 }

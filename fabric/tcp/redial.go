@@ -53,10 +53,10 @@ func (m *mender) redial() {
 
 func (m *mender) dialAnew(ctx context.Context, d dial) {
 	open := m.mesh.Accept
-	if d.f.rank < m.mesh.Rank() {
+	if d.f.Peer < m.mesh.Rank() {
 		open = m.mesh.Dial
 	}
-	conn, err := open(ctx, d.f.rank, d.name)
+	conn, err := open(ctx, d.f.Peer, d.name)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {

@@ -4,13 +4,13 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/flow"
 	"github.com/hipfabric/hipfabric/fabric/internal/frame"
 )
 
 // send moves what the sockets take of what exists by now: every idle lane takes the next part.
 func (p *pending) send(f *peer, few bool) error {
-	if f.outLeft == 0 && !f.wide {
+	if f.OutLeft == 0 && !f.wide {
 		return nil
 	}
 	for _, l := range f.lanes {
@@ -35,8 +35,8 @@ func (p *pending) push(f *peer, l *lane) error {
 	c := l.conn
 	for c.Sending() || p.take(f, l) {
 		limit := noLimit
-		if s := l.sending.span; s != nil && f.window > 0 && !f.wide {
-			limit = max(f.allowed(f.partial())-f.sent, 0)
+		if s := l.sending.span; s != nil && f.Window > 0 && !f.wide {
+			limit = max(f.Allowed(f.partial())-f.Sent, 0)
 		}
 		n, err := c.Flush(limit)
 		if err != nil {
@@ -47,19 +47,13 @@ func (p *pending) push(f *peer, l *lane) error {
 			return nil
 		}
 		if s := l.sending.span; s != nil {
-			f.sentPart(s, l.sending.part)
-			if f.wide && s.large() {
+			f.SentPart(s, l.sending.part)
+			if f.wide && large(s) {
 				return nil // the other lanes' turn
 			}
 		}
 	}
 	return nil
-}
-
-func (f *flow) sentPart(s *span, part int) {
-	f.sent += len(s.at(part))
-	s.ended++
-	f.outLeft--
 }
 
 // take gives an idle lane its next frame, and says whether there is one: first what the peer must hear before anything
@@ -69,49 +63,49 @@ func (p *pending) take(f *peer, l *lane) bool {
 		p.takeOwed(f, l)
 		return true
 	}
-	if f.outLeft == 0 {
+	if f.OutLeft == 0 {
 		return false
 	}
-	for i := range f.outs {
-		if s := &f.out[i]; s.lost > 0 {
-			part := s.nextLost()
-			s.lost--
+	for i := range f.Outs {
+		if s := &f.Out[i]; s.Lost > 0 {
+			part := s.NextLost()
+			s.Lost--
 			p.start(f, l, s, part)
 			return true
 		}
 	}
-	for f.outAt < f.outs {
-		s := &f.out[f.outAt]
-		if s.begun == s.parts {
-			f.outAt++
+	for f.OutAt < f.Outs {
+		s := &f.Out[f.OutAt]
+		if s.Begun == s.Parts {
+			f.OutAt++
 			continue
 		}
-		n := len(s.at(s.begun))
-		if f.outAt == 1 && s.begun*s.chunk+n > f.open || f.wide && f.begun >= f.allowed(f.partial()) && n > 0 {
+		n := len(s.At(s.Begun))
+		if f.OutAt == 1 && s.Begun*s.Chunk+n > f.Open || f.wide && f.Begun >= f.Allowed(f.partial()) && n > 0 {
 			return false
 		}
-		if f.wide && s.large() && f.leaves(l, n) {
+		if f.wide && large(s) && f.leaves(l, n) {
 			return false
 		}
-		f.begun += n
-		s.begun++
-		p.start(f, l, s, s.begun-1)
+		f.Begun += n
+		s.Begun++
+		p.start(f, l, s, s.Begun-1)
 		return true
 	}
 	return false
 }
 
 // start begins to send a part of the call.
-func (p *pending) start(f *peer, l *lane, s *span, part int) {
-	payload := s.at(part)
+func (p *pending) start(f *peer, l *lane, s *flow.Span, part int) {
+	payload := s.At(part)
 	h := l.conn.SendHeader()
-	p.putHeader(h, s, part, f.outOrder)
+	p.layout.PutHeader(h, s, part, f.outOrder)
 	l.sending = sending{span: s, part: part}
 	if f.wide {
-		s.marks[part] = uint8(l.index + 1)
+		s.Marks[part] = uint8(l.index + 1)
 		frame.SetAck(h, f.have)
 		f.told = f.have
-		if !s.large() {
+		if !large(s) {
 			l.sending.kept = true
 			f.keep(l, payload)
 		}
@@ -127,7 +121,7 @@ func (p *pending) takeOwed(f *peer, l *lane) {
 	l.sending = sending{}
 	var payload []byte
 	h := l.conn.SendHeader()
-	n := frame.Header{Binding: p.t.header.Binding, Kind: frame.Ack, Rank: frame.NoRank, Verify: p.t.c.Verify, Ack: f.have}
+	n := frame.Header{Binding: p.layout.Header.Binding, Kind: frame.Ack, Rank: frame.NoRank, Verify: p.t.c.Verify, Ack: f.have}
 	switch {
 	case l.announce != 0:
 		dead := bits.TrailingZeros64(l.announce)
@@ -160,24 +154,12 @@ func (f *peer) nextKeptLost() *kept {
 	return nil
 }
 
-// putHeader writes the header of a part.
-func (p *pending) putHeader(b *[frame.Size]byte, s *span, part int, order uint32) {
-	h := &p.t.header
-	h.Seq, h.Total, h.Rank, h.Step, h.Order = s.seq, s.total, s.rank, s.step, order
-	h.Part, h.Payload = uint32(part), uint32(len(s.at(part)))
-	h.Put(b)
-}
-
 // orderCall numbers the call for both directions.
 func (f *peer) orderCall() {
-	if f.outs > 0 {
+	if f.Outs > 0 {
 		f.outOrder++
 	}
-	if f.ins > 0 {
+	if f.Ins > 0 {
 		f.inOrder++
 	}
-}
-
-func (t *Transport) peerCause(f *peer, part uint32, text string, err error) *fabric.Cause {
-	return &fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: f.rank, From: -1, Part: part, Text: text, Err: err}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/flow"
 )
 
 const (
@@ -71,7 +72,7 @@ func (t *Transport) disconnect() {
 				t.group.Drop(l.conn)
 			}
 		}
-		t.peers[r] = peer{c: &t.c, rank: r}
+		t.peers[r] = peer{c: &t.c, Flow: flow.Flow{Peer: r}}
 	}
 	t.call.laid, t.call.active, t.mend = t.call.laid[:0], t.call.active[:0], nil
 }

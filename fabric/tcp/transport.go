@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/flow"
 	"github.com/hipfabric/hipfabric/fabric/internal/frame"
 	"github.com/hipfabric/hipfabric/fabric/internal/link"
 )
@@ -16,7 +17,7 @@ type Transport struct {
 	rank, world int
 	group       *link.Group // nil in a world of 1
 	peers       []peer      // by rank; this rank's own is unused
-	header      frame.Header
+	layout      flow.Layout
 	call        pending
 	errand      pending // moves what pairs owe each other outside calls
 	mend        *mender // nil where no lane can be spared
@@ -27,12 +28,15 @@ type Transport struct {
 
 func newTransport(m Mesh, c Config) *Transport {
 	t := &Transport{c: c, rank: m.Rank(), world: m.World(), peers: make([]peer, m.World())}
+	flows := make([]*flow.Flow, t.world)
 	for r := range t.peers {
-		t.peers[r].c, t.peers[r].rank = &t.c, r
+		t.peers[r].c, t.peers[r].Peer = &t.c, r
+		flows[r] = &t.peers[r].Flow
 	}
-	t.header.Binding = binding(m.ID(), c.Group, c.Channel)
-	t.header.Verify = c.Verify
+	t.layout = flow.Layout{Rank: t.rank, World: t.world, Eager: c.EagerBytes,
+		Header: frame.Header{Binding: binding(m.ID(), c.Group, c.Channel), Verify: c.Verify}}
 	t.call, t.errand = newPending(t), newPending(t)
+	t.layout.Open((*ends)(&t.call), flows)
 	return t
 }
 
