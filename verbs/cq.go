@@ -99,6 +99,7 @@ func (ch *Channel) Event() (cq *CQ, there bool, err error) {
 type CQ struct {
 	object
 	capacity int
+	wcs      []driver.WC // a batch on its way, under mu
 }
 
 // CQConfig is a completion queue to be.

@@ -9,6 +9,8 @@
 // table of the same calls, so that all code here runs unchanged on HCAs that are wired in memory. The table, internal/driver's
 // Table, has raw handles and errnos, about one method a verb; a chain is posted, and a batch polled, by one call of it.
 //
+// Library.Seam gives all of it in raw handles and built-in types, which is what fabric/roce runs on.
+//
 // What is made here lasts until its Close, which is idempotent; Context.Close closes all that is left of its own. Use after
 // Close is an error that is os.ErrClosed. No finaliser frees anything, since a device may be using it. Every call is safe for
 // concurrent use, and none blocks but Channel.Wait and Context.NextEvent, which end by their context or by Close. Registering

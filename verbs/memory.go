@@ -70,6 +70,17 @@ func (m *Memory) Close() error {
 	return err
 }
 
+// has says whether all of the range is the memory's.
+func (m *Memory) has(addr uintptr, bytes int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mem == nil {
+		return false
+	}
+	at := addr - uintptr(unsafe.Pointer(unsafe.SliceData(m.mem))) // of what lies before it beyond its end
+	return bytes > 0 && at < uintptr(m.n) && uintptr(bytes) <= uintptr(m.n)-at
+}
+
 // hold keeps the pages until release.
 func (m *Memory) hold() (addr uintptr, bytes int, err error) {
 	m.mu.Lock()

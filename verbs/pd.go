@@ -63,17 +63,23 @@ type keys struct{ lkey, rkey uint32 }
 //
 // Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 func (pd *PD) Register(m *Memory, access Access) (*MR, error) {
-	addr, bytes, err := m.hold()
-	if err != nil {
+	return pd.registerWithin(m, m.Addr(), m.n, access)
+}
+
+// registerWithin is Register of what of m begins at addr, a page's address, in whole pages.
+func (pd *PD) registerWithin(m *Memory, addr uintptr, bytes int, access Access) (*MR, error) {
+	page := os.Getpagesize()
+	if addr%uintptr(page) != 0 {
+		return nil, invalid("registering %d bytes at %#x: they must begin where a page of %d bytes does", bytes, addr, page)
+	}
+	if _, _, err := m.hold(); err != nil {
 		return nil, err
 	}
-	mr, err := pd.register(addr, bytes, access)
+	mr, err := pd.register(&MR{addr: uint64(addr), bytes: bytes, m: m}, (bytes+page-1)/page*page, access)
 	if err != nil {
 		m.release()
-		return nil, err
 	}
-	mr.m, mr.bytes = m, m.n
-	return mr, nil
+	return mr, err
 }
 
 // RegisterPages registers memory of somebody else's, such as HIP's pinned host memory: whole pages that no one else has anything in,
@@ -86,20 +92,21 @@ func (pd *PD) RegisterPages(addr uintptr, bytes int, access Access) (*MR, error)
 	if addr == 0 || bytes < 1 || addr%uintptr(page) != 0 || bytes%page != 0 {
 		return nil, invalid("registering %d bytes at %#x: only whole pages of %d bytes can be", bytes, addr, page)
 	}
-	return pd.register(addr, bytes, access)
+	return pd.register(&MR{addr: uint64(addr), bytes: bytes}, bytes, access)
 }
 
-func (pd *PD) register(addr uintptr, bytes int, access Access) (*MR, error) {
+// register makes mr of so many bytes from its address on.
+func (pd *PD) register(mr *MR, bytes int, access Access) (*MR, error) {
 	if err := pd.enter(); err != nil {
 		return nil, err
 	}
 	defer pd.mu.Unlock()
-	r, e := pd.c.t.Register(pd.h, addr, bytes, uint32(access))
+	r, e := pd.c.t.Register(pd.h, uintptr(mr.addr), bytes, uint32(access))
 	if e != 0 {
 		err := &Error{Call: "ibv_reg_mr", Device: pd.c.device.d.Name, Errno: e}
 		return nil, fmt.Errorf("verbs: registering %d bytes: %w", bytes, memlocked(err, bytes))
 	}
-	mr := &MR{object: object{c: pd.c, what: "MR", h: r.Handle}, keys: keys{r.LKey, r.RKey}, addr: uint64(addr), bytes: bytes}
+	mr.c, mr.what, mr.h, mr.keys = pd.c, "MR", r.Handle, keys{r.LKey, r.RKey}
 	pd.c.adopt(mr)
 	return mr, nil
 }
