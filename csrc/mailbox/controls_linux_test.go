@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,15 +41,19 @@ func compile(t *testing.T, dir, program string, options ...string) func() (strin
 var strict = []string{"-O1", "-g", "-Wall", "-Wextra", "-Werror"}
 
 func TestThePromisesHoldOnWeakMemory(t *testing.T) {
-	out, err := compile(t, ".", "checks", append(strict, "-fsanitize=address,undefined", "-fno-sanitize-recover")...)()
-	require.NoError(t, err, "%s", out)
-	assert.Contains(t, out, "PASS")
+	for _, program := range []string{"checks", "calls"} {
+		out, err := compile(t, ".", program, append(strict, "-fsanitize=address,undefined", "-fno-sanitize-recover")...)()
+		require.NoError(t, err, "%s: %s", program, out)
+		assert.Contains(t, out, "PASS")
+	}
 }
 
 func TestTheWordsOrderWhatThreadsShare(t *testing.T) {
-	out, err := compile(t, ".", "threads", append(strict, "-Wno-tsan", "-fsanitize=thread")...)()
-	require.NoError(t, err, "%s", out)
-	assert.Contains(t, out, "PASS 0 wrong bytes")
+	for _, program := range []string{"threads", "ranks"} {
+		out, err := compile(t, ".", program, append(strict, "-Wno-tsan", "-fsanitize=thread")...)()
+		require.NoError(t, err, "%s: %s", program, out)
+		assert.Contains(t, out, "PASS 0 wrong bytes")
+	}
 }
 
 // A control is a guard of the kernels, taken out; what must notice, and by which check.
@@ -87,18 +92,20 @@ var controls = []control{
 }
 
 func TestTheDocumentListsEachControl(t *testing.T) {
-	text, err := os.ReadFile("../../docs/kernels.md")
-	require.NoError(t, err)
-	for _, c := range controls {
-		assert.Contains(t, string(text), "| "+c.name+" | "+c.notices+" |\n")
+	for document, planted := range map[string][]control{"kernels.md": controls, "mailbox.md": callControls} {
+		text, err := os.ReadFile("../../docs/" + document)
+		require.NoError(t, err)
+		for _, c := range planted {
+			assert.Contains(t, string(text), "| "+c.name+" | "+c.notices+" |\n")
+		}
+		_, table, _ := strings.Cut(string(text), "| guard | check that misses it |\n|---|---|\n")
+		assert.Equal(t, len(planted), strings.Count(table, "|\n"), "rows of the table of %s", document)
 	}
-	_, table, _ := strings.Cut(string(text), "| guard | check that misses it |\n|---|---|\n")
-	assert.Equal(t, len(controls), strings.Count(table, "|\n"), "rows of the table")
 }
 
 // Each guard is taken out of a copy of the sources; that the copy then fails shows that the checks can.
 func TestEachGuardIsMissedByItsCheck(t *testing.T) {
-	for _, c := range controls {
+	for _, c := range slices.Concat(controls, callControls) {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
 			dir := t.TempDir()
 			require.NoError(t, os.CopyFS(dir, os.DirFS(".")))
@@ -108,7 +115,7 @@ func TestEachGuardIsMissedByItsCheck(t *testing.T) {
 			require.Equal(t, 1, strings.Count(string(text), c.guard), "the guard is in %s, once", c.file)
 			require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), c.guard, c.without, 1)), 0o600))
 			options := []string{"-O0", "-w"}
-			if c.program == "threads" {
+			if c.program == "threads" || c.program == "ranks" {
 				options = append(options, "-g", "-fsanitize=thread")
 			}
 			out, err := compile(t, dir, c.program, options...)()

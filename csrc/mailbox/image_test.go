@@ -5,6 +5,7 @@ import (
 	"context"
 	"debug/elf"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,11 @@ import (
 
 // targets are the GPUs that the image is for, with the machine number that ELF has for each.
 var targets = map[string]uint32{"gfx90a": 0x3f, "gfx942": 0x4c, "gfx1030": 0x36, "gfx1100": 0x41, "gfx1151": 0x4a, "gfx1201": 0x4e}
+
+// kernels are what the image has, with the bytes of a block's own memory and of the arguments of each.
+var kernels = map[string][2]uint32{
+	"hf_stage": {8, 120}, "hf_collect": {8, 120}, "hf_gather": {24, 88}, "hf_all_reduce": {24, 88}, "hf_exchange": {24, 88},
+}
 
 // objects unpacks a bundle: code by target.
 func objects(t *testing.T, image []byte) map[string][]byte {
@@ -50,7 +56,7 @@ func objects(t *testing.T, image []byte) map[string][]byte {
 	return found
 }
 
-// loadable fails unless image holds both kernels, in code that a loader takes, for each target and no other.
+// loadable fails unless image holds all kernels, in code that a loader takes, for each target and no other.
 func loadable(t *testing.T, image []byte) {
 	found := objects(t, image)
 	assert.Len(t, found, len(targets))
@@ -69,32 +75,36 @@ func loadable(t *testing.T, image []byte) {
 		for _, s := range symbols {
 			names = append(names, s.Name)
 		}
-		assert.Subset(t, names, []string{"hf_stage", "hf_stage.kd", "hf_collect", "hf_collect.kd"}, arch)
+		for name := range kernels {
+			assert.Subset(t, names, []string{name, name + ".kd"}, arch)
+		}
 		for _, s := range symbols {
-			if !strings.HasSuffix(s.Name, ".kd") {
+			name, ok := strings.CutSuffix(s.Name, ".kd")
+			if !ok {
 				continue
 			}
 			kd := descriptor(t, f, s)
-			assert.Equal(t, uint32(8), kd[0], "%s %s: bytes of a block's own memory", arch, s.Name)
-			assert.Equal(t, uint32(0), kd[1], "%s %s: bytes of scratch", arch, s.Name)
-			assert.Equal(t, uint32(120), kd[2], "%s %s: bytes of arguments, none hidden", arch, s.Name)
+			assert.Equal(t, kernels[name][0], kd[0], "%s %s: bytes of a block's own memory", arch, name)
+			assert.Equal(t, uint32(0), kd[1], "%s %s: bytes of scratch", arch, name)
+			assert.Equal(t, kernels[name][1], kd[2], "%s %s: bytes of arguments, none hidden", arch, name)
+			assert.Equal(t, uint32(0xf0), kd[12]>>12&0xff, "%s %s: rounds to nearest even, keeps subnormals", arch, name)
 		}
 	}
 }
 
-// descriptor reads the first words of a kernel's descriptor.
-func descriptor(t *testing.T, f *elf.File, s elf.Symbol) [3]uint32 {
+// descriptor reads a kernel's descriptor by words.
+func descriptor(t *testing.T, f *elf.File, s elf.Symbol) [16]uint32 {
 	section := f.Sections[s.Section]
 	data, err := section.Data()
 	require.NoError(t, err)
-	var kd [3]uint32
+	var kd [16]uint32
 	for i := range kd {
 		kd[i] = binary.LittleEndian.Uint32(data[s.Value-section.Addr+uint64(4*i):])
 	}
 	return kd
 }
 
-func TestTheImageHasBothKernelsForEachTarget(t *testing.T) {
+func TestTheImageHasTheKernelsForEachTarget(t *testing.T) {
 	loadable(t, mailbox.Image)
 }
 
@@ -102,9 +112,10 @@ func TestTheImageHasBothKernelsForEachTarget(t *testing.T) {
 func assembles(t *testing.T, ptx []byte) {
 	text := string(ptx)
 	assert.Contains(t, text, "\n.version 6.3\n.target sm_70\n.address_size 64\n")
-	for _, kernel := range []string{"hf_stage", "hf_collect"} {
-		assert.Contains(t, text, ".visible .entry "+kernel+"(\n\t.param .align 8 .b8 "+kernel+"_param_0[120]\n)")
+	for kernel, bytes := range kernels {
+		assert.Contains(t, text, fmt.Sprintf(".visible .entry %s(\n\t.param .align 8 .b8 %s_param_0[%d]\n)", kernel, kernel, bytes[1]))
 	}
+	assert.NotRegexp(t, `\.ftz|\bfma\.|\.approx`, text, "sums are the host's, bit for bit")
 	for _, order := range []string{"ld.relaxed.sys.global.u64", "st.release.sys.global.u64", "fence.acq_rel.sys;", "atom.acq_rel.gpu.global.add.u64", "bar.sync"} {
 		assert.Contains(t, text, order)
 	}
@@ -122,7 +133,7 @@ func assembles(t *testing.T, ptx []byte) {
 	assert.NoError(t, err, "%s", out)
 }
 
-func TestThePTXHasBothKernels(t *testing.T) {
+func TestThePTXHasTheKernels(t *testing.T) {
 	assembles(t, mailbox.PTX)
 }
 

@@ -159,3 +159,5 @@ HF_KERNEL(hf_collect) {
             hf_store_system(&host->collected, sequence);
     }
 }
+
+#include "calls.hip"

@@ -9,6 +9,9 @@
  *   hf_arrive_device                  true for the last of n; all that the others did is seen by it; the count is 0 again
  *   hf_barrier                        of the lanes of a block, with the order of their memory
  *   HF_LANES, HF_SHARE                the lanes of a block; one lane's share of n, of all that take part
+ *   HF_HALVES                         a kernel of two functions: on the host all blocks do the first before one does the second
+ *   HF_GRID, HF_THIS_GRID             in a function that has lanes, after its other parameters and arguments
+ *   HF_UNROLL                         before a loop of few, known turns, whose arrays are registers
  *   hf_clock                          ticks of HF_CLOCK_KHZ
  *   hf_pause                          between two looks at a word
  */
@@ -133,6 +136,14 @@ HF_FN void hf_pause(void) { asm volatile("nanosleep.u32 200;" ::: "memory"); }
     HF_FN void name##_block(const struct hf_args *args);                                                               \
     extern "C" __attribute__((global)) void name(struct hf_args by_value) { name##_block(&by_value); }                 \
     HF_FN void name##_block(const struct hf_args *args)
+#define HF_HALVES(name, type, first, second)                                                                           \
+    extern "C" __attribute__((global)) void name(struct type by_value) {                                               \
+        first(&by_value);                                                                                              \
+        second(&by_value);                                                                                             \
+    }
+#define HF_GRID
+#define HF_THIS_GRID
+#define HF_UNROLL _Pragma("unroll")
 #define HF_LANES(lane) for (hf_u32 lane = HF_LANE, hf_once = 1; hf_once; hf_once = 0)
 #define HF_SHARE(i, n, first, step) for (hf_u64 i = (first); i < (n); i += (step))
 #endif

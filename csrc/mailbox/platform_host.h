@@ -61,5 +61,16 @@ HF_FN hf_u64 hf_part(hf_u64 n, hf_u64 lane, hf_u64 lanes) { return n ? n * lane 
             name##_block((const struct hf_args *)args, &grid);                                                         \
     }                                                                                                                  \
     HF_FN void name##_block(const struct hf_args *args, const struct hf_grid *grid)
+#define HF_HALVES(name, type, first, second)                                                                           \
+    void name##__host(const void *args, unsigned blocks, unsigned threads) {                                           \
+        struct hf_grid grid = {0, blocks, threads};                                                                    \
+        for (; grid.block < blocks; grid.block++)                                                                      \
+            first((const struct type *)args, &grid);                                                                   \
+        for (grid.block = 0; grid.block < blocks; grid.block++)                                                        \
+            second((const struct type *)args, &grid);                                                                  \
+    }
+#define HF_GRID , const struct hf_grid *grid
+#define HF_THIS_GRID , grid
+#define HF_UNROLL
 
 #endif
