@@ -88,7 +88,8 @@ func failure(reason, seq uint64) uint64            { return failed | reason<<56 
 func (g *gate) windowOf(s []byte, n uint64) []byte { return s[n%2*window:][:window] }
 
 // parked runs launch beside the test, and returns once it has waited for some turns: its end is told on the channel.
-func (g *gate) parked(launch func()) <-chan struct{} {
+func parked(t *testing.T, launch func()) <-chan struct{} {
+	t.Helper()
 	before, ended := turns.Count(), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -97,7 +98,7 @@ func (g *gate) parked(launch func()) <-chan struct{} {
 	for turns.Count() < before+10 {
 		select {
 		case <-ended:
-			g.t.Fatal("the kernel did not wait")
+			t.Fatal("the kernel did not wait")
 		default:
 			runtime.Gosched()
 		}

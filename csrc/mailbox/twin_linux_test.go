@@ -152,7 +152,7 @@ func TestACollectWaitsUntilItsResultIsThere(t *testing.T) {
 	a := g.args()
 	a.Pieces, a.Bytes = 1, 100
 	g.stage(a)
-	ended := g.parked(func() { g.collect(a) })
+	ended := parked(t, func() { g.collect(a) })
 	assert.Zero(t, g.collected())
 	pattern(g.windowOf(g.up, 1), 9)
 	g.finish(1)
@@ -168,7 +168,7 @@ func TestAbortEndsAParkedKernel(t *testing.T) {
 	g.stage(a)
 	pattern(g.memory, 1)
 	before := bytes.Clone(g.memory)
-	ended := g.parked(func() { g.collect(a) })
+	ended := parked(t, func() { g.collect(a) })
 	g.abort()
 	<-ended
 	assert.Equal(t, failure(2, 1), g.failure())
