@@ -1,0 +1,130 @@
+package roce
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/verbs/verbstest"
+)
+
+func TestAWaitThatEndsNamesRankLaneAndFrame(t *testing.T) {
+	g := newGroup(t, verbstest.Switch(2, 1), 2, Config{Timeout: 300 * time.Millisecond})
+	err := g.faces[0].AllGather(make([]byte, 32), make([]byte, 16))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	assert.ErrorContains(t, err, "rank 0 waits for rank 1, which has sent 0 of 16 bytes")
+	assert.ErrorContains(t, err, g.ranks[0].peers[1].lanes[0].name)
+	assert.ErrorContains(t, err, "frame 2 is next")
+	g.close(t)
+}
+
+func TestAbortEndsAWait(t *testing.T) {
+	g := newGroup(t, verbstest.Switch(2, 1), 2, Config{})
+	done := make(chan error, 1)
+	go func() { done <- g.faces[0].Barrier() }()
+	for g.ranks[0].parks.Load() == 0 {
+		g.ranks[0].polls.Load()
+	}
+	g.ranks[0].Abort(errors.New("enough"))
+	err := <-done
+	require.ErrorIs(t, err, fabric.ErrAborted)
+	assert.ErrorContains(t, err, "enough")
+	assert.ErrorIs(t, g.faces[0].Barrier(), fabric.ErrAborted, "for good")
+	g.close(t)
+}
+
+func TestAPortThatGoesDownEndsTheGroupNamingIt(t *testing.T) {
+	var told atomic.Pointer[error]
+	g := newGroup(t, verbstest.Switch(2, 1), 2, Config{PacketTimeout: 8 * time.Millisecond, Retries: 1,
+		Failed: func(err error) { told.CompareAndSwap(nil, &err) }})
+	g.f.Host(0).HCA(0).Link(false)
+	for r, err := range onAll(2, func(r int) error { return g.faces[r].Barrier() }) {
+		require.ErrorIs(t, err, fabric.ErrPeerFailed, "rank %d", r)
+		assert.ErrorContains(t, err, g.f.Host(r).HCA(0).Name(), "rank %d", r)
+	}
+	require.NotNil(t, told.Load(), "also without a call")
+	assert.ErrorContains(t, *told.Load(), "port 1 is down")
+	g.close(t)
+}
+
+func TestAPeerThatIsGoneIsNamed(t *testing.T) {
+	g := newGroup(t, verbstest.Switch(3, 1), 3, Config{PacketTimeout: 8 * time.Millisecond, Retries: 1})
+	require.NoError(t, g.ranks[2].Close())
+	for r, err := range onAll(2, func(r int) error { return g.faces[r].Barrier() }) {
+		require.ErrorIs(t, err, fabric.ErrPeerFailed, "rank %d", r)
+		assert.ErrorContains(t, err, "of rank 2", "rank %d", r)
+	}
+	g.close(t)
+}
+
+// What a peer writes into words and slots is believed only as far as it can be.
+func TestWhatCannotBeIsRefused(t *testing.T) {
+	for says, harm := range map[string]func(*lane){
+		"claims 1000 frames where 1 were taken": func(l *lane) { l.share.words[tailAt/8] = 1000 },
+		"gives credit for 1000 frames":          func(l *lane) { l.share.words[creditAt/8] = 1000 },
+		"sent bytes that are no frame":          func(l *lane) { l.share.words[tailAt/8] = 2 },
+	} {
+		t.Run(says, func(t *testing.T) {
+			g := newGroup(t, verbstest.Switch(2, 1), 2, Config{Timeout: 5 * time.Second})
+			harm(g.ranks[0].peers[1].lanes[0])
+			err := g.faces[0].Barrier()
+			require.ErrorIs(t, err, fabric.ErrPeerFailed)
+			assert.ErrorContains(t, err, says)
+			g.close(t)
+		})
+	}
+}
+
+func TestADesyncIsRefusedBeforeBytesAreWritten(t *testing.T) {
+	g := newGroup(t, verbstest.Switch(2, 1), 2, Config{Timeout: time.Second, EagerBytes: 1024, SlotBytes: 1024})
+	var ours [2]fabric.Memory
+	g.each(t, func(r int, c *fabric.Collective) (err error) { ours[r], err = c.Alloc(10_000); return err })
+	errs := onAll(2, func(r int) error {
+		n := 4000 + 1000*r
+		copy(ours[r].Bytes(), noise(uint64(r), n))
+		return g.faces[r].Exchange(ours[r].Bytes()[5000:5000+n], ours[r].Bytes()[:n], 1-r)
+	})
+	for r, err := range errs {
+		require.Error(t, err, "rank %d", r)
+		assert.Equal(t, make([]byte, 4000), ours[r].Bytes()[5000:9000], "rank %d", r)
+	}
+	assert.True(t, errors.Is(errs[0], fabric.ErrDesync) || errors.Is(errs[1], fabric.ErrDesync))
+	g.close(t)
+}
+
+// Each step fails on each rank in turn: all ranks end alike.
+func TestEachStepFailsOnEachRankAlike(t *testing.T) {
+	const world = 3
+	for _, verb := range []string{"ibv_open_device", "ibv_alloc_pd", "ibv_create_cq", "ibv_reg_mr", "ibv_create_qp", "ibv_modify_qp", "ibv_post_recv", "ibv_post_send"} {
+		for bad := range world {
+			f := inMemory(t, verbstest.Switch(world, 1))
+			f.Host(bad).Refuse(verb, 1, syscall.EIO)
+			ranks, errs := tryOpen(t.Context(), f, world, func(int) Config { return Config{Yield: true, Timeout: 2 * time.Second} })
+			for r := range ranks {
+				require.Error(t, errs[r], "%s on rank %d: rank %d opened", verb, bad, r)
+				assert.ErrorContains(t, errs[r], verb, "on rank %d: rank %d", bad, r)
+			}
+			t.Logf("%s on rank %d: %v", verb, bad, errs[0])
+			assert.Zero(t, f.Left(), "%s on rank %d", verb, bad)
+		}
+	}
+}
+
+func TestOpenEndsByItsContext(t *testing.T) {
+	f := inMemory(t, verbstest.Switch(2, 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, errs := tryOpen(ctx, f, 2, func(int) Config { return Config{} })
+	for r, err := range errs {
+		require.ErrorIs(t, err, context.Canceled, "rank %d", r)
+	}
+	assert.Zero(t, f.Left())
+}
