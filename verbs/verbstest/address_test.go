@@ -114,6 +114,34 @@ func TestGIDTables(t *testing.T) {
 	assert.Empty(t, table(a))
 }
 
+func TestAnInterfaceHasTheAddressesOfItsGIDs(t *testing.T) {
+	f := fabric(t, 1, verbstest.Ring(3))
+	h := f.Host(1)
+	texts := func(netdev string) (all []string) {
+		list, err := h.Addresses(netdev)
+		require.NoError(t, err)
+		for _, p := range list {
+			all = append(all, p.String())
+		}
+		return all
+	}
+	assert.Equal(t, []string{"fe80::5e:ff:fe00:100/64", "10.77.1.2/24"}, texts("ethmem0"), "each once, of four GIDs")
+	assert.Equal(t, []string{"fe80::5e:ff:fe00:101/64", "10.77.0.2/24"}, texts("ethmem1"))
+	far, err := f.Host(2).Addresses("ethmem1")
+	require.NoError(t, err)
+	near, err := h.Addresses("ethmem0")
+	require.NoError(t, err)
+	assert.Equal(t, near[1].Masked(), far[1].Masked(), "the two ends of a cable")
+	h.HCA(0).LinkLocalOnly()
+	assert.Equal(t, []string{"fe80::5e:ff:fe00:100/64"}, texts("ethmem0"))
+	h.HCA(0).NoGIDs()
+	assert.Empty(t, texts("ethmem0"))
+	require.NoError(t, h.HCA(0).GIDs(verbs.GIDEntry{GID: verbs.GID{0: 0x20, 15: 1}, Type: verbs.GIDRoCEv2, NetDev: "bond0"}))
+	assert.Equal(t, []string{"2000::1/64"}, texts("bond0"))
+	_, err = h.Addresses("eth9")
+	require.EqualError(t, err, `verbstest: host 1 has no network interface "eth9"`)
+}
+
 // Both ends of a connection must be of one type: packets of the other are not heard.
 func TestATypeOfGIDThatThePeerHasNotIsLost(t *testing.T) {
 	f := fabric(t, 1, verbstest.Switch(2, 1))

@@ -1,6 +1,8 @@
 package verbstest
 
 import (
+	"maps"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/hipfabric/hipfabric/verbs/internal/driver"
@@ -19,7 +21,8 @@ type cq struct {
 	ch        *channel
 	capacity  int
 	entries   []entry
-	broken    bool // it overflowed
+	some      atomic.Bool // of entries
+	broken    bool        // it overflowed
 	armed     bool
 	solicited bool
 	qps       map[*qp]int
@@ -111,6 +114,7 @@ func (t *table) CreateCQ(context uintptr, entries int, of uintptr, vector int) (
 	}
 	q := &cq{c: c, ch: ch, capacity: entries, qps: map[*qp]int{}}
 	q.handle = t.f.enter(q)
+	t.f.polled(func(cqs map[uintptr]*cq) { cqs[q.handle] = q })
 	if ch != nil {
 		ch.left++
 	}
@@ -137,6 +141,7 @@ func (t *table) DestroyCQ(handle uintptr) syscall.Errno {
 	q.c.left--
 	t.h.left.CQs--
 	delete(t.f.objects, handle)
+	t.f.polled(func(cqs map[uintptr]*cq) { delete(cqs, handle) })
 	return 0
 }
 
@@ -154,7 +159,30 @@ func (t *table) Arm(handle uintptr, solicited bool) syscall.Errno {
 	return 0
 }
 
+// polled changes what polling without the lock finds.
+func (f *Fabric) polled(change func(map[uintptr]*cq)) {
+	cqs := map[uintptr]*cq{}
+	if now := f.cqs.Load(); now != nil {
+		cqs = maps.Clone(*now)
+	}
+	change(cqs)
+	f.cqs.Store(&cqs)
+}
+
+// idle says, without the lock, that a poll finds nothing and has nothing to help with: who spins is in nobody's way.
+func (t *table) idle(handle uintptr) bool {
+	cqs := t.f.cqs.Load()
+	if cqs == nil || t.f.busy.Load() || t.h.refusing.Load() {
+		return false
+	}
+	q := (*cqs)[handle]
+	return q != nil && !q.some.Load()
+}
+
 func (t *table) Poll(handle uintptr, wc []driver.WC) (int, syscall.Errno) {
+	if t.idle(handle) {
+		return 0, 0
+	}
 	if e := t.call("ibv_poll_cq"); e != 0 {
 		return 0, e
 	}
@@ -163,6 +191,7 @@ func (t *table) Poll(handle uintptr, wc []driver.WC) (int, syscall.Errno) {
 	if e != 0 {
 		return 0, e
 	}
+	t.f.help()
 	n := min(len(wc), len(q.entries))
 	for i, e := range q.entries[:n] {
 		wc[i] = e.wc
@@ -172,6 +201,7 @@ func (t *table) Poll(handle uintptr, wc []driver.WC) (int, syscall.Errno) {
 		}
 	}
 	q.entries = q.entries[n:]
+	q.some.Store(len(q.entries) > 0)
 	return n, 0
 }
 
@@ -191,6 +221,7 @@ func (q *cq) push(e entry, solicited bool) {
 		return
 	}
 	q.entries = append(q.entries, e)
+	q.some.Store(true)
 	if !q.armed || q.solicited && !solicited && e.wc.Status == 0 || q.ch == nil {
 		return
 	}

@@ -21,5 +21,6 @@
 // are placed in order (rxe: no); link down resolves no address. It has no atomics, no dma-buf, no routers and no packet numbers but
 // the first: those that differ between the ends lose all packets.
 //
-// Time is real: timeouts and delays are waited for. Choices are the seed's; with Fabric.Hold and Step a test also decides when.
+// Time is real: timeouts and delays are waited for. Choices are the seed's; with Fabric.Hold and Step a test also decides when. The
+// HCAs' work is done by a goroutine, which blocks while there is none, and by those that poll a CQ: never by a post before it returns.
 package verbstest

@@ -56,11 +56,27 @@ func (f *Fabric) step(now time.Time) (did bool, next time.Time) {
 	return true, time.Time{}
 }
 
+const helping = 8 // steps at most
+
+// help does some of the work on the thread of who polls: where all cores spin, run would come to it late.
+func (f *Fabric) help() {
+	if !f.busy.Load() {
+		return
+	}
+	now := time.Now()
+	for range 1 + f.rng.IntN(helping) {
+		if did, _ := f.step(now); !did {
+			return
+		}
+	}
+}
+
 // work has the queue pair looked at by step.
 func (q *qp) work() {
 	if !q.active && q.state == stateRTS && len(q.sq) > 0 {
 		q.active = true
 		q.f.active = append(q.f.active, q)
+		q.f.tally()
 		q.f.nudge()
 	}
 }
@@ -72,6 +88,7 @@ func (q *qp) rest() {
 		for i, o := range q.f.active {
 			if o == q {
 				q.f.active = append(q.f.active[:i], q.f.active[i+1:]...)
+				q.f.tally()
 				return
 			}
 		}

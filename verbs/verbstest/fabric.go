@@ -3,8 +3,10 @@ package verbstest
 import (
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/hipfabric/hipfabric/verbs"
 	"github.com/hipfabric/hipfabric/verbs/internal/driver"
 )
 
@@ -17,8 +19,11 @@ type Fabric struct {
 	active  []*qp      // with something to send
 	ready   []*qp      // of a step
 	held    bool
+	closed  bool
 	objects map[uintptr]any
 	handles uintptr
+	busy    atomic.Bool                     // there is something to do, and it is not held
+	cqs     atomic.Pointer[map[uintptr]*cq] // of objects; replaced whole, for those that poll without the lock
 
 	outOfOrder, denyOrder bool
 	loss                  float64
@@ -70,7 +75,10 @@ func New(seed uint64, t Topology) (*Fabric, error) {
 
 // Close stops all HCAs: what is on its way stays there. A second Close does nothing.
 func (f *Fabric) Close() {
-	f.closing.Do(func() { close(f.quit) })
+	f.closing.Do(func() {
+		f.set(func() { f.closed = true })
+		close(f.quit)
+	})
 	<-f.done
 }
 
@@ -83,6 +91,31 @@ func (f *Fabric) Host(i int) *Host {
 		return nil
 	}
 	return f.hosts[i]
+}
+
+// Libraries gives each host's library, by index: one for each rank where a rank is a host.
+func (f *Fabric) Libraries() []*verbs.Library {
+	all := make([]*verbs.Library, len(f.hosts))
+	for i, h := range f.hosts {
+		all[i] = h.Library()
+	}
+	return all
+}
+
+// Left counts what is open on all hosts.
+func (f *Fabric) Left() (sum Left) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.hosts {
+		sum.Contexts += h.left.Contexts
+		sum.PDs += h.left.PDs
+		sum.MRs += h.left.MRs
+		sum.Channels += h.left.Channels
+		sum.CQs += h.left.CQs
+		sum.QPs += h.left.QPs
+		sum.Registered += h.left.Registered
+	}
+	return sum
 }
 
 // Hold stops all HCAs until Resume: posts are taken, and nothing moves but by Step.
@@ -124,9 +157,12 @@ func (f *Fabric) Heal(a, b int) { f.set(func() { delete(f.cuts, [2]int{min(a, b)
 func (f *Fabric) set(change func()) {
 	f.mu.Lock()
 	change()
+	f.tally()
 	f.mu.Unlock()
 	f.nudge()
 }
+
+func (f *Fabric) tally() { f.busy.Store(!f.held && !f.closed && len(f.active) > 0) }
 
 func (f *Fabric) nudge() {
 	select {

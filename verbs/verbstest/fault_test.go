@@ -180,6 +180,17 @@ func TestCallsAreRefusedByName(t *testing.T) {
 	require.ErrorIs(t, err, verbs.ErrNoDevice)
 }
 
+func TestAnEmptyCQIsRefusedToo(t *testing.T) {
+	f := fabric(t, 1, verbstest.Switch(1, 1))
+	a := end(t, open(t, f, 0, 0), verbs.QPConfig{})
+	poll := func() error { _, err := a.CQ.Poll(make([]verbs.WC, 1)); return err }
+	require.NoError(t, poll())
+	f.Host(0).Refuse("ibv_poll_cq", 1, syscall.EIO)
+	require.ErrorIs(t, poll(), syscall.EIO)
+	f.Host(0).Refuse("ibv_poll_cq", 0, 0)
+	require.NoError(t, poll())
+}
+
 func TestABrokenDevice(t *testing.T) {
 	f := fabric(t, 1, verbstest.Switch(2, 1))
 	a, _ := pair(t, f, verbs.QPConfig{}, verbs.Connection{RNRRetries: 7})

@@ -51,6 +51,32 @@ func (h *HCA) Addr() netip.Prefix {
 	return netip.Prefix{}
 }
 
+// Addresses lists the addresses that a network interface of the host's GIDs has, each once, with the prefix lengths of its subnets: 24
+// bits of an IPv4 one, 64 of others. Errors: the host has no such interface.
+func (h *Host) Addresses(netdev string) ([]netip.Prefix, error) {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	var all []netip.Prefix
+	there := false
+	for _, c := range h.hcas {
+		there = there || c.NetDev() == netdev
+		for _, g := range c.gids {
+			if g.NetDev != netdev {
+				continue
+			}
+			there = true
+			a := netip.AddrFrom16(g.GID).Unmap()
+			if p := netip.PrefixFrom(a, prefixBits(a)); !slices.Contains(all, p) {
+				all = append(all, p)
+			}
+		}
+	}
+	if !there {
+		return nil, fmt.Errorf("verbstest: host %d has no network interface %q", h.index, netdev)
+	}
+	return all, nil
+}
+
 func prefixBits(a netip.Addr) int {
 	if a.Is4() {
 		return 24

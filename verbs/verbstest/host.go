@@ -1,6 +1,7 @@
 package verbstest
 
 import (
+	"sync/atomic"
 	"syscall"
 
 	"github.com/hipfabric/hipfabric/verbs"
@@ -13,6 +14,7 @@ type Host struct {
 	index    int
 	hcas     []*HCA
 	refusals map[string]refusal
+	refusing atomic.Bool
 	lacks    map[driver.Symbol]bool
 	noRDMA   bool
 	lockable uint64 // bytes; 0: no limit
@@ -59,6 +61,7 @@ func (h *Host) Refuse(verb string, n int, errno syscall.Errno) {
 		if errno != 0 {
 			h.refusals[verb] = refusal{n, errno}
 		}
+		h.refusing.Store(len(h.refusals) > 0)
 	})
 }
 

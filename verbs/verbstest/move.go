@@ -103,7 +103,8 @@ func (q *qp) advance(now time.Time) {
 		q.fail(status)
 		return
 	}
-	q.pieces = append(q.pieces[:i], q.pieces[i+1:]...)
+	copy(q.pieces[1:i+1], q.pieces[:i])
+	q.pieces = q.pieces[1:]
 	p.s.left--
 	q.tries, q.rnrs = 0, q.attr.RNRRetry
 	q.finished()

@@ -88,16 +88,19 @@ func TestMemoryThatIsNotThereIsRefused(t *testing.T) {
 
 func TestOpenAndCloseLeaveNothing(t *testing.T) {
 	f := fabric(t, 1, verbstest.Switch(2, 1))
-	for range 100 {
-		c, err := f.Host(0).Library().Device("mem0")
+	libraries := f.Libraries()
+	require.Len(t, libraries, 2)
+	for i := range 100 {
+		c, err := libraries[i%2].Device("mem0")
 		require.NoError(t, err)
 		ctx, err := c.Open()
 		require.NoError(t, err)
 		e, err := conform.NewEnd(within(t), ctx, verbs.QPConfig{}, conform.All)
 		require.NoError(t, err)
-		assert.Equal(t, verbstest.Left{Contexts: 1, PDs: 1, MRs: 1, CQs: 1, QPs: 1, Registered: conform.Bytes}, f.Host(0).Left())
+		assert.Equal(t, verbstest.Left{Contexts: 1, PDs: 1, MRs: 1, CQs: 1, QPs: 1, Registered: conform.Bytes}, f.Host(i%2).Left())
+		assert.Equal(t, f.Host(i%2).Left(), f.Left())
 		require.NoError(t, ctx.Close())
 		require.NoError(t, e.Close())
-		require.Zero(t, f.Host(0).Left())
+		require.Zero(t, f.Left())
 	}
 }

@@ -5,7 +5,27 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hipfabric/hipfabric/verbs/internal/driver"
 )
+
+func TestACQThatIsGoneIsNotPolled(t *testing.T) {
+	f, err := New(1, Switch(1, 1))
+	require.NoError(t, err)
+	defer f.Close()
+	host := &table{f, f.Host(0)}
+	c, e := host.Open("mem0")
+	require.Zero(t, e)
+	cq, _, e := host.CreateCQ(c, 1, 0, 0)
+	require.Zero(t, e)
+	_, e = host.Poll(cq, make([]driver.WC, 1))
+	require.Zero(t, e)
+	require.Zero(t, host.DestroyCQ(cq))
+	_, e = host.Poll(cq, make([]driver.WC, 1))
+	require.Equal(t, syscall.EINVAL, e)
+	require.Zero(t, host.Close(c))
+}
 
 func TestATransitionTakesWhatItMustHaveAndNoMore(t *testing.T) {
 	for from := range uint32(7) {
