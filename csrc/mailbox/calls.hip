@@ -38,7 +38,7 @@ HF_FN int hf_await(const struct hf_call *args, hf_u64 epoch, hf_u32 peer, hf_u32
     hf_u64 awaited = hf_flag(args, epoch);
     hf_u32 turn;
     for (turn = 0;; turn++) {
-        hf_u64 cause = 0, now = start, seen = hf_load_system(flag);
+        hf_u64 cause = 0, now, seen = hf_load_system(flag);
         if (seen == awaited)
             return 1;
         if ((seen & HF_FLAG_EPOCH) >= (awaited & HF_FLAG_EPOCH)) {
@@ -53,6 +53,7 @@ HF_FN int hf_await(const struct hf_call *args, hf_u64 epoch, hf_u32 peer, hf_u32
                 cause = HF_CAUSE_TIMEOUT;
         }
         if (cause) {
+            now = hf_clock();
             hf_call_fail(args, epoch, cause, peer, stripe, seen, now > start ? now - start : 0);
             return 0;
         }
@@ -61,8 +62,7 @@ HF_FN int hf_await(const struct hf_call *args, hf_u64 epoch, hf_u32 peer, hf_u32
 }
 
 /* Lane `first` of `step` waits for its share of the flags: each stripe of each peer. */
-HF_FN int hf_await_share(const struct hf_call *args, hf_u64 epoch, hf_u32 first, hf_u32 step) {
-    hf_u64 start = hf_clock();
+HF_FN int hf_await_share(const struct hf_call *args, hf_u64 epoch, hf_u64 start, hf_u32 first, hf_u32 step) {
     hf_u32 i;
     for (i = first; i < hf_sources(args) * args->stripes; i += step) {
         hf_u32 peer = hf_first_source(args) + i / args->stripes;
@@ -126,10 +126,12 @@ HF_FN hf_u64 hf_ring(const struct hf_call *args HF_GRID) {
 /* Begins the second half: what each peer sent is there. Returns the epoch, or 0. */
 HF_FN hf_u64 hf_arrival(const struct hf_call *args HF_GRID) {
     HF_SHARED(epoch);
+    HF_SHARED(start); /* of the block: lanes may follow each other */
     HF_SHARED(failed);
     HF_LANES(lane) {
         if (lane == 0) {
             epoch = hf_epoch(args);
+            start = hf_clock();
             failed = 0;
         }
     }
@@ -137,7 +139,7 @@ HF_FN hf_u64 hf_arrival(const struct hf_call *args HF_GRID) {
     if (epoch == 0)
         return 0;
     HF_LANES(lane) {
-        if (!hf_await_share(args, epoch, lane, HF_THREADS))
+        if (!hf_await_share(args, epoch, start, lane, HF_THREADS))
             failed = 1;
     }
     hf_barrier();

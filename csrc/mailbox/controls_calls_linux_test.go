@@ -19,6 +19,7 @@ var callControls = []control{
 	{"the look at abort", "calls.hip", "if (hf_load_system(&region->abort))", "if (0)", "calls", "abort_ends_a_wait"},
 	{"flags before abort", "calls.hip", "if (seen == awaited)", "if (seen == awaited && !hf_load_system(&region->abort))", "calls", "what_has_come_is_taken_in_spite_of_abort"},
 	{"the bound on time", "calls.hip", "else if (limit && ", "else if (0 && ", "calls", "a_wait_ends_in_its_time"},
+	{"one time for all flags", "calls.hip", "hf_await(args, epoch, peer, i % args->stripes, start)", "hf_await(args, epoch, peer, i % args->stripes, hf_clock())", "calls", "all_flags_have_one_time"},
 	{"no bound where none is asked for", "calls.hip", "else if (limit && ", "else if (", "calls", "no_timeout_waits"},
 	{"a clock that steps back", "calls.hip", "now > start && ", "", "calls", "a_clock_that_steps_back_ends_nothing"},
 	{"the tag of this call", "calls.hip", "if (seen == awaited)", "if ((seen & HF_FLAG_EPOCH) == (awaited & HF_FLAG_EPOCH))", "calls", "another_call_is_refused"},

@@ -25,7 +25,7 @@ var targets = map[string]uint32{"gfx90a": 0x3f, "gfx942": 0x4c, "gfx1030": 0x36,
 
 // kernels are what the image has, with the bytes of a block's own memory and of the arguments of each.
 var kernels = map[string][2]uint32{
-	"hf_stage": {8, 120}, "hf_collect": {8, 120}, "hf_gather": {24, 88}, "hf_all_reduce": {24, 88}, "hf_exchange": {24, 88},
+	"hf_stage": {8, 120}, "hf_collect": {8, 120}, "hf_gather": {32, 88}, "hf_all_reduce": {32, 88}, "hf_exchange": {32, 88},
 }
 
 // objects unpacks a bundle: code by target.

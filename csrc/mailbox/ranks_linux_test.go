@@ -3,6 +3,7 @@
 package mailbox_test
 
 import (
+	"bytes"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -42,7 +43,7 @@ func draw(r *rapid.T, world, most int) step {
 // Calls of the group and of pairs, as they come, over stripes that arrive late and in any order.
 func TestEveryRankGetsWhatEachSent(t *testing.T) {
 	const most = 9000
-	for _, c := range []struct{ world, stripes int }{{2, 1}, {3, 2}, {4, 8}, {5, 3}} {
+	for _, c := range []struct{ world, stripes int }{{2, 1}, {3, 2}, {4, 3}, {5, 8}} {
 		combine, g := hosts(t, c.world), newGroup(t, c.world, c.stripes, most)
 		t.Run(fmt.Sprintf("%d ranks, %d stripes", c.world, c.stripes), rapid.MakeCheck(func(r *rapid.T) {
 			steps := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) step { return draw(r, c.world, most) }), 1, 9).Draw(r, "steps")
@@ -143,7 +144,7 @@ func TestAWaitThatEndsSaysWhereItWas(t *testing.T) {
 
 	adapters.Store(g.members[1].region, adapters.FlagAt(adapters.ClassGroup, 1, 2, 1), 1)
 	pattern(g.members[1].out, 1)
-	before := append([]byte(nil), g.members[1].out...)
+	before := bytes.Clone(g.members[1].out)
 	launch(twin.AllReduce, c, 2, 32)
 	assert.Equal(t, before, g.members[1].out, "a poisoned group does nothing")
 	assert.Zero(t, g.members[1].epoch(1))
@@ -189,5 +190,49 @@ func TestRanksInDifferentCallsAreRefused(t *testing.T) {
 		assert.Equal(t, uint64(0xa0+r)<<adapters.FlagShift|1, got.Awaited)
 		assert.Equal(t, uint64(1-r), got.Peer)
 		assert.Equal(t, untouched, g.members[r].out[:100])
+	}
+}
+
+// 64 ranks of 8 stripes have more flags than a block has lanes. One rank's kernels run; what the others send is there.
+func TestTheLargestWorld(t *testing.T) {
+	const world, size = adapters.Ranks, 100
+	for _, rank := range []int{0, 41, world - 1} {
+		g := &group{world: world, Group: adapters.Group{SlotBytes: 4096, Stripes: adapters.MaxStripes}, members: make([]*member, world)}
+		m := &member{mapped(t, adapters.RegionBytes(world, 4096)), mapped(t, adapters.MailboxBytes), mapped(t, size), mapped(t, world*size)}
+		g.members[rank] = m
+		brings := func(r, slot int) []byte {
+			if r == rank {
+				return m.in
+			}
+			return m.region[adapters.RecvAt(world, 4096, adapters.ClassGroup, r, slot):]
+		}
+		arrive := func(epoch uint64) {
+			for r := range world {
+				for stripe := range adapters.MaxStripes {
+					adapters.Store(m.region, adapters.FlagAt(adapters.ClassGroup, int(epoch%2), r, stripe), epoch)
+				}
+			}
+		}
+		want := make([]byte, world*size)
+		pattern(want, uint64(rank))
+		for r := range world {
+			copy(brings(r, 1), want[r*size:][:size])
+		}
+		arrive(1)
+		launch(twin.Gather, g.call(rank, size), 2, 96)
+		assert.Equal(t, want, m.out[:world*size])
+
+		var sum float32
+		for r := range world {
+			sum += float32(r*r) / 3
+			copy(brings(r, 0), fabric.Bytes([]float32{float32(r*r) / 3}))
+		}
+		arrive(2)
+		c := g.call(rank, 4)
+		c.Dtype, c.Reduce = uint32(fabric.F32), uint32(fabric.Sum)
+		launch(twin.AllReduce, c, 1, 32)
+		assert.Equal(t, fabric.Bytes([]float32{sum}), m.out[:4])
+		assert.Zero(t, m.record())
+		assert.Equal(t, uint64(2), m.epoch(rank))
 	}
 }

@@ -64,6 +64,23 @@ static void a_wait_ends_in_its_time(void) {
     is_frozen(1, failure(HF_CAUSE_TIMEOUT, 2));
 }
 
+/* What comes of some peers meanwhile does not begin the time anew. */
+static void others_come(void) {
+    if (world.turns == 40)
+        pattern_comes(HF_GROUP, 0, 1, 100);
+    if (world.turns == 45)
+        pattern_comes(HF_GROUP, 2, 1, 100);
+}
+static void all_flags_have_one_time(void) {
+    struct hf_call a = group(100);
+    a.timeout = 50 * TURN;
+    world.turn = others_come;
+    gather(a, 1);
+    MUST(world.turns >= 50 && world.turns <= 52 + HF_LOOKS);
+    MUST(world.host.region.record.peer == 3);
+    is_frozen(0, failure(HF_CAUSE_TIMEOUT, 1));
+}
+
 static void comes_late(void) {
     if (world.turns == HUNG - 1)
         peers_come(1, 100);
@@ -109,11 +126,15 @@ static void what_has_come_is_taken_in_spite_of_abort(void) {
 }
 
 /* A peer that is in another call is refused at once, and by the first flag that says so. */
+static void another_call_comes(void) {
+    if (world.turns == 7)
+        world.host.region.flag[HF_GROUP][0][3][2] = 0xBEEEull << 48 | 2;
+}
 static void another_call_is_refused(void) {
     all_but_a_stripe();
-    world.host.region.flag[HF_GROUP][0][3][2] = 0xBEEEull << 48 | 2;
+    world.turn = another_call_comes;
     gather(group(100), 1);
-    MUST(world.turns == 0);
+    MUST(world.turns == 7);
     MUST(untaken());
     is_recorded(0xBEEEull << 48 | 2);
     is_frozen(1, failure(HF_CAUSE_DESYNC, 2));
@@ -149,6 +170,7 @@ static void one_failed_block_is_enough(void) {
 }
 
 #define FAIL_CHECKS                                                                                                    \
-    CHECK(a_wait_ends_in_its_time), CHECK(no_timeout_waits), CHECK(a_clock_that_steps_back_ends_nothing),              \
+    CHECK(a_wait_ends_in_its_time), CHECK(all_flags_have_one_time), CHECK(no_timeout_waits),                           \
+        CHECK(a_clock_that_steps_back_ends_nothing),                                                                   \
         CHECK(abort_ends_a_wait), CHECK(what_has_come_is_taken_in_spite_of_abort), CHECK(another_call_is_refused),     \
         CHECK(a_later_epoch_is_refused), CHECK(the_first_failure_is_kept), CHECK(one_failed_block_is_enough)
