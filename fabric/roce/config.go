@@ -13,23 +13,20 @@ import (
 
 // Defaults and bounds of Config.
 const (
-	MaxDevices         = 32
-	MaxStripes         = 8         // lanes a pair
-	DefaultEagerBytes  = 32 << 10  // bytes
-	DefaultSlotBytes   = 64 << 10  // bytes
-	MaxSlotBytes       = 16 << 20  // bytes
-	DefaultSlots       = 8         // of a ring
-	MinSlots           = 4         // of a ring
-	MaxSlots           = 1024      // of a ring
-	MaxRingBytes       = 256 << 20 // bytes: Slots times SlotBytes. A lane has such a ring and as much staging at each end
-	DefaultDirectBytes = 1 << 20   // bytes
-	MinDirectBytes     = 64        // bytes
-	MaxDirectBytes     = 1 << 30   // bytes
-	MaxTrafficClass    = 255
-	DefaultRetries     = 6
-	MaxRetries         = 6
-	MaxPacketTimeout   = packetTick << 21 // 8.6 s
-	DefaultSpinFor     = time.Millisecond
+	MaxDevices        = 32
+	MaxStripes        = 8         // lanes a pair
+	DefaultEagerBytes = 32 << 10  // bytes
+	DefaultSlotBytes  = 64 << 10  // bytes
+	MaxSlotBytes      = 16 << 20  // bytes
+	DefaultSlots      = 8         // of a ring
+	MinSlots          = 4         // of a ring
+	MaxSlots          = 1024      // of a ring
+	MaxRingBytes      = 256 << 20 // bytes: Slots times SlotBytes. A lane has such a ring and as much staging at each end
+	MaxTrafficClass   = 255
+	DefaultRetries    = 6
+	MaxRetries        = 6
+	MaxPacketTimeout  = packetTick << 21 // 8.6 s
+	DefaultSpinFor    = time.Millisecond
 
 	packetTick    = 4096 * time.Nanosecond // a device waits this times a power of two
 	packetDefault = packetTick << 14       // 67 ms
@@ -56,7 +53,7 @@ func (o Order) String() string {
 }
 
 // Config says how a Transport moves bytes. All ranks of a group need the same Group, Channel, Stripes, EagerBytes, SlotBytes, Slots,
-// DirectBytes, Order and Verify: Open compares all but the Group, which the bootstrap does.
+// Order and Verify: Open compares all but the Group, which the bootstrap does.
 type Config struct {
 	Group   string // name
 	Channel string // "host", at most 16 bytes; channels of a group have queue pairs of their own
@@ -70,14 +67,11 @@ type Config struct {
 	Stripes int
 	// EagerBytes is the size up to which a span is one frame, at most SlotBytes; 0 is DefaultEagerBytes, or SlotBytes where that is less.
 	EagerBytes int
-	// SlotBytes is the payload of a slot, a multiple of 64, at most MaxSlotBytes; 0 is DefaultSlotBytes, or EagerBytes where that is more.
+	// SlotBytes is the payload of a slot, and of a part of a larger span, a multiple of 64, at most MaxSlotBytes; 0 is DefaultSlotBytes, or EagerBytes where that is more.
 	SlotBytes int
 	// Slots is how many a ring has, a power of two from MinSlots to MaxSlots: so many frames may be on their way on a lane. 0 is
 	// DefaultSlots. Slots times SlotBytes is at most MaxRingBytes.
 	Slots int
-	// DirectBytes is the part of a large span that one write carries into the peer's memory, a multiple of 64 from MinDirectBytes to
-	// MaxDirectBytes; 0 is DefaultDirectBytes.
-	DirectBytes int
 	// TrafficClass goes into the IP header of every packet: DSCP times 4, plus ECN. Lossless networks tell RoCE by it.
 	TrafficClass int
 	// Retries is how often a packet is sent again before its queue pair fails, at most MaxRetries; 0 is DefaultRetries. Seven is refused:
@@ -145,9 +139,6 @@ func (c *Config) validateSizes() error {
 	if n := d.Slots * d.SlotBytes; n > MaxRingBytes {
 		return fabric.Invalidf("Slots is %d and SlotBytes %d, together %d bytes a ring; at most %d", d.Slots, d.SlotBytes, n, MaxRingBytes)
 	}
-	if n := c.DirectBytes; n != 0 && (n < MinDirectBytes || n > MaxDirectBytes || n%64 != 0) {
-		return fabric.Invalidf("DirectBytes is %d; a multiple of 64 from %d to %d, or 0 for %d", n, MinDirectBytes, MaxDirectBytes, DefaultDirectBytes)
-	}
 	return nil
 }
 
@@ -175,7 +166,6 @@ func (c Config) withDefaults() Config {
 	c.SlotBytes = cmp.Or(c.SlotBytes, max(DefaultSlotBytes, (c.EagerBytes+63)/64*64))
 	c.EagerBytes = cmp.Or(c.EagerBytes, min(DefaultEagerBytes, c.SlotBytes))
 	c.Slots = cmp.Or(c.Slots, DefaultSlots)
-	c.DirectBytes = cmp.Or(c.DirectBytes, DefaultDirectBytes)
 	c.Retries = cmp.Or(c.Retries, DefaultRetries)
 	c.Timeout = cmp.Or(c.Timeout, fabric.DefaultTimeout)
 	c.PacketTimeout = cmp.Or(c.PacketTimeout, packetTimeout(c.Timeout, c.Retries+1))
@@ -205,6 +195,6 @@ func (c *Config) settings() []setting {
 	number := strconv.Itoa
 	return []setting{
 		{"Channel", c.Channel}, {"Stripes", number(c.Stripes)}, {"EagerBytes", number(c.EagerBytes)}, {"SlotBytes", number(c.SlotBytes)},
-		{"Slots", number(c.Slots)}, {"DirectBytes", number(c.DirectBytes)}, {"Order", c.Order.String()}, {"Verify", strconv.FormatBool(c.Verify)},
+		{"Slots", number(c.Slots)}, {"Order", c.Order.String()}, {"Verify", strconv.FormatBool(c.Verify)},
 	}
 }

@@ -17,7 +17,7 @@ func TestTheZeroConfigHasTheDocumentedDefaults(t *testing.T) {
 	require.NoError(t, c.Validate())
 	d := c.withDefaults()
 	assert.Equal(t, "host", d.Channel)
-	assert.Equal(t, []int{32 << 10, 64 << 10, 8, 1 << 20}, []int{d.EagerBytes, d.SlotBytes, d.Slots, d.DirectBytes})
+	assert.Equal(t, []int{32 << 10, 64 << 10, 8}, []int{d.EagerBytes, d.SlotBytes, d.Slots})
 	assert.Equal(t, 6, d.Retries)
 	assert.Equal(t, 67108864*time.Nanosecond, d.PacketTimeout)
 	assert.Equal(t, 30*time.Second, d.Timeout)
@@ -68,9 +68,6 @@ func TestASettingOutOfRangeIsNamedWithItsValueAndBound(t *testing.T) {
 		{func(c *Config) { c.Slots = 2048 }, []string{"Slots is 2048", "1024"}},
 		{func(c *Config) { c.Slots = -8 }, []string{"Slots is -8"}},
 		{func(c *Config) { c.Slots, c.SlotBytes = 1024, 16<<20 }, []string{"Slots is 1024", "SlotBytes 16777216", "268435456"}},
-		{func(c *Config) { c.DirectBytes = 32 }, []string{"DirectBytes is 32", "64 to 1073741824"}},
-		{func(c *Config) { c.DirectBytes = 1000 }, []string{"DirectBytes is 1000", "multiple of 64"}},
-		{func(c *Config) { c.DirectBytes = 2 << 30 }, []string{"DirectBytes is 2147483648", "1073741824"}},
 		{func(c *Config) { c.TrafficClass = 256 }, []string{"TrafficClass is 256", "255"}},
 		{func(c *Config) { c.TrafficClass = -1 }, []string{"TrafficClass is -1"}},
 		{func(c *Config) { c.Retries = 7 }, []string{"Retries is 7", "for ever", "6"}},
@@ -117,7 +114,7 @@ func TestWhatMustBeAlikeIsTold(t *testing.T) {
 	zero := Config{}.withDefaults()
 	for name, change := range map[string]func(*Config){
 		"Channel": func(c *Config) { c.Channel = "x" }, "Stripes": func(c *Config) { c.Stripes = 2 }, "EagerBytes": func(c *Config) { c.EagerBytes = 64 },
-		"SlotBytes": func(c *Config) { c.SlotBytes = 128 << 10 }, "Slots": func(c *Config) { c.Slots = 16 }, "DirectBytes": func(c *Config) { c.DirectBytes = 4096 },
+		"SlotBytes": func(c *Config) { c.SlotBytes = 128 << 10 }, "Slots": func(c *Config) { c.Slots = 16 },
 		"Order": func(c *Config) { c.Order = OrderImmediate }, "Verify": func(c *Config) { c.Verify = true },
 	} {
 		var other Config

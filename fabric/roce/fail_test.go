@@ -1,18 +1,24 @@
 package roce
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/fabrictest"
 	"github.com/hipfabric/hipfabric/verbs/verbstest"
 )
 
@@ -127,4 +133,121 @@ func TestOpenEndsByItsContext(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled, "rank %d", r)
 	}
 	assert.Zero(t, f.Left())
+}
+
+// Memory of a call that has failed is the caller's again: what is put there reaches nobody.
+func TestMemoryIsQuietOnceACallHasFailed(t *testing.T) {
+	g := newGroup(t, verbstest.Switch(2, 1), 2, Config{SlotBytes: 1024, EagerBytes: 1024, Timeout: 5 * time.Second})
+	const n = 64 << 10
+	var ours [2]fabric.Memory
+	g.each(t, func(r int, c *fabric.Collective) (err error) { ours[r], err = c.Alloc(n); return err })
+	for i := range ours[0].Bytes() {
+		ours[0].Bytes()[i] = 1
+	}
+	g.f.Delay(10*time.Millisecond, 20*time.Millisecond)
+	done := make(chan error, 2)
+	for r, face := range g.faces {
+		go func() {
+			if r == 0 {
+				done <- face.Send(ours[0].Bytes(), 1)
+				return
+			}
+			done <- face.Recv(ours[1].Bytes(), 0)
+		}()
+	}
+	arrived := (*uint32)(unsafe.Pointer(&ours[1].Bytes()[2048]))
+	for atomic.LoadUint32(arrived) == 0 {
+		runtime.Gosched()
+	}
+	g.ranks[0].Abort(errors.New("enough"))
+	require.ErrorIs(t, <-done, fabric.ErrAborted, "rank 0's: rank 1 waits for more")
+	for i := range ours[0].Bytes() {
+		ours[0].Bytes()[i] = 2
+	}
+	last := (*uint32)(unsafe.Pointer(&ours[1].Bytes()[n-4]))
+	assert.Never(t, func() bool {
+		for i := 0; i < n; i += 4 {
+			if atomic.LoadUint32((*uint32)(unsafe.Add(unsafe.Pointer(last), 4-n+i))) == 0x02020202 {
+				return true
+			}
+		}
+		return false
+	}, 100*time.Millisecond, 10*time.Millisecond, "what rank 0 put there since has reached rank 1")
+	g.ranks[1].Abort(errors.New("enough"))
+	<-done
+	g.close(t)
+}
+
+func TestARelayThatIsCutEndsAllAlike(t *testing.T) {
+	g := newGroup(t, verbstest.Ring(4), 4, Config{PacketTimeout: 8 * time.Millisecond, Retries: 1, Timeout: 3 * time.Second})
+	arbiters := fabrictest.Arbiters(4)
+	for r, tr := range g.ranks {
+		arbiters[r].OnCause(func() { tr.Abort(arbiters[r].Cause()) })
+		g.faces[r] = fabric.New(tr, fabric.Options{Timeout: 3 * time.Second, Arbiter: arbiters[r]})
+	}
+	g.f.Host(1).HCA(0).Link(false)
+	causes := make([]string, 4)
+	for r, err := range onAll(4, func(r int) (err error) {
+		for err == nil { // a rank may have had all that it needs for a barrier
+			err = g.faces[r].Barrier()
+		}
+		return err
+	}) {
+		require.ErrorIs(t, err, fabric.ErrPeerFailed, "rank %d", r)
+		var e *fabric.OpError
+		require.ErrorAs(t, err, &e)
+		causes[r] = e.Err.Error()
+	}
+	for _, c := range causes {
+		assert.Equal(t, causes[0], c)
+	}
+	assert.Regexp(t, "port 1 is down|retry counter exceeded", causes[0])
+	g.close(t)
+}
+
+func TestALossyNetworkLosesNothing(t *testing.T) {
+	g := newGroup(t, verbstest.Switch(3, 2), 3, Config{PacketTimeout: 4 * time.Millisecond, SlotBytes: 2048, EagerBytes: 1024, Timeout: 20 * time.Second})
+	g.f.Loss(0.01)
+	for round := range 20 {
+		for _, n := range []int{1, 1000, 50_000} {
+			g.each(t, func(r int, c *fabric.Collective) error {
+				out := make([]byte, 3*n)
+				if err := c.AllGather(out, noise(uint64(round+r), n)); err != nil {
+					return err
+				}
+				for p := range 3 {
+					if !bytes.Equal(out[p*n:(p+1)*n], noise(uint64(round+p), n)) {
+						return fmt.Errorf("%d bytes of rank %d are wrong", n, p)
+					}
+				}
+				return nil
+			})
+		}
+	}
+	g.close(t)
+}
+
+func TestTenThousandGathersOfAnySize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	g := newGroup(t, verbstest.Switch(2, 2), 2, Config{})
+	g.each(t, func(r int, c *fabric.Collective) error {
+		rng, most := rand.New(rand.NewPCG(7, 7)), 1<<20
+		in, out := [2][]byte{noise(0, most), noise(1, most)}, make([]byte, 2*most)
+		for i := range 10_000 {
+			n := 1 + rng.IntN(64)
+			if i%100 == 0 {
+				n = 1 + rng.IntN(most)
+			}
+			if err := c.AllGather(out[:2*n], in[r][:n]); err != nil {
+				return err
+			}
+			if !bytes.Equal(out[:n], in[0][:n]) || !bytes.Equal(out[n:2*n], in[1][:n]) {
+				return fmt.Errorf("gather %d of %d bytes is wrong", i, n)
+			}
+		}
+		return nil
+	})
+	g.close(t)
 }

@@ -75,18 +75,39 @@ func (t *Transport) alloc(n int) (*memory, error) {
 		return nil, fmt.Errorf("memory of %d bytes: %w", n, err)
 	}
 	m.handle, m.at, m.mem = handle, address(mem), mem[:n:n]
-	for _, h := range t.hcas {
-		region, err := t.d.Register(h.handle, mem, true)
+	if err := m.register(mem); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// register tells all HCAs of the memory, and the registry. Where it fails it takes all back.
+func (m *memory) register(whole []byte) error {
+	for _, h := range m.t.hcas {
+		region, err := m.t.d.Register(h.handle, whole, true)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("memory of %d bytes: %w", n, err), m.release())
+			return errors.Join(fmt.Errorf("memory of %d bytes: %w", len(whole), err), m.release())
 		}
 		m.regions = append(m.regions, region)
 	}
-	t.memory.change(func(l []*memory) []*memory {
+	m.t.memory.change(func(l []*memory) []*memory {
 		i, _ := slices.BinarySearchFunc(l, m.at, func(m *memory, at uint64) int { return cmp.Compare(m.at, at) })
 		return slices.Insert(l, i, m)
 	})
-	return m, nil
+	return nil
+}
+
+// Lend has memory of the caller's, whole pages that no one else has anything in, moved as Alloc's is: HIP's pinned host memory, for one.
+// Give it back, by release, before the memory is freed and when no call uses it. Errors: ErrInvalid; what registering gives.
+func (t *Transport) Lend(mem []byte) (release func() error, err error) {
+	if len(mem) == 0 {
+		return nil, fabric.Invalidf("no memory to lend: 1 byte or more is needed")
+	}
+	m := &memory{t: t, mem: mem, at: address(mem)}
+	if err := m.register(mem); err != nil {
+		return nil, err
+	}
+	return m.Close, nil
 }
 
 // arena is room for what other ranks contribute to a sum: registered, so that it need not be copied; where that fails ordinary memory.
@@ -122,7 +143,10 @@ func (m *memory) release() error {
 	for _, r := range m.regions {
 		errs = append(errs, m.t.d.Close(r.Handle))
 	}
-	return errors.Join(append(errs, m.t.d.Close(m.handle))...)
+	if m.handle != 0 {
+		errs = append(errs, m.t.d.Close(m.handle))
+	}
+	return errors.Join(errs...)
 }
 
 // piece is bytes of the memory, for an HCA.

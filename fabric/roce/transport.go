@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/internal/flow"
@@ -30,6 +31,7 @@ type Transport struct {
 
 	driving sync.Mutex // held by who polls
 	cause   atomic.Pointer[fabric.Cause]
+	rest    *time.Timer   // of who polls
 	wake    chan struct{} // closed once there is a cause
 	once    sync.Once
 	quiet   bool // all queue pairs have failed, and nothing of theirs moves; under driving
@@ -40,7 +42,8 @@ type Transport struct {
 }
 
 func newTransport(m Mesh, d Driver, c Config) *Transport {
-	t := &Transport{c: c, d: d, rank: m.Rank(), world: m.World(), peers: make([]peer, m.World()), wake: make(chan struct{})}
+	t := &Transport{c: c, d: d, rank: m.Rank(), world: m.World(), peers: make([]peer, m.World()), wake: make(chan struct{}), rest: time.NewTimer(time.Hour)}
+	t.rest.Stop()
 	flows := make([]*flow.Flow, t.world)
 	for r := range t.peers {
 		t.peers[r].c, t.peers[r].Peer = &t.c, r

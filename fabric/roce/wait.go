@@ -27,7 +27,6 @@ func (p *pending) Wait(idle time.Duration) error {
 func (p *pending) wait(idle time.Duration) error {
 	t := p.t
 	moved, since := p.moved, time.Time{}
-	var timer *time.Timer
 	for {
 		for range lookEvery {
 			if done, err := p.step(); done || err != nil {
@@ -59,17 +58,12 @@ func (p *pending) wait(idle time.Duration) error {
 		case still < t.c.SpinFor:
 			continue
 		}
-		rest := restAfter(still)
-		if timer == nil {
-			timer = time.NewTimer(rest)
-			defer timer.Stop()
-		} else {
-			timer.Reset(rest)
-		}
 		t.parks.Add(1)
+		t.rest.Reset(restAfter(still))
 		select {
-		case <-timer.C:
+		case <-t.rest.C:
 		case <-t.wake:
+			t.rest.Stop()
 		}
 	}
 }

@@ -132,11 +132,12 @@ func (t *Transport) Alloc(n int) (fabric.DeviceMemory, error) {
 		t.registered.add(m)
 		return m, nil
 	}
-	host, device, err := t.d.AllocHost(size)
+	host, device, err := t.d.AllocHost(pages(size))
 	if err != nil {
 		return nil, t.allocErr(n, err)
 	}
-	m := &memory{t: t, device: device, host: host[:n:n], n: n, free: func() error { return t.d.FreeHost(host) }}
+	back := t.lend("memory", host)
+	m := &memory{t: t, device: device, host: host[:n:n], n: n, free: func() error { return errors.Join(back(), t.d.FreeHost(host)) }}
 	t.registered.add(m)
 	return m, nil
 }

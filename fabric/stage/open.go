@@ -131,6 +131,7 @@ func (t *Transport) open() (err error) {
 	if t.slabs, err = newSlabs(t.d, t.world, t.partBytes); err != nil {
 		return t.openErr("pinned memory for the slabs", err)
 	}
+	t.lend("slabs", t.slabs.mem) // until the wire is closed, before they are freed
 	if err = t.sync.open(t.d); err != nil {
 		return t.openErr("an event for waits", err)
 	}

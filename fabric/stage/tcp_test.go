@@ -21,19 +21,34 @@ type wired struct {
 	transport *tcp.Transport
 }
 
-func overTCP(t testing.TB, world int, group string, spin time.Duration) []wired {
+// sessions joins the ranks of a group in this process.
+func sessions(t testing.TB, world int, group string) []*bootstrap.Session {
 	t.Helper()
 	master := "file:" + filepath.Join(t.TempDir(), "master")
+	all, errs := make([]*bootstrap.Session, world), make([]error, world)
+	var joining sync.WaitGroup
+	for r := range all {
+		joining.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			all[r], errs[r] = bootstrap.Join(ctx, bootstrap.Config{Group: group, Rank: r, World: world, Master: master, Heartbeat: -1})
+		})
+	}
+	joining.Wait()
+	for r, err := range errs {
+		require.NoError(t, err, "rank %d", r)
+	}
+	return all
+}
+
+func overTCP(t testing.TB, world int, group string, spin time.Duration) []wired {
+	t.Helper()
 	ends, errs := make([]wired, world), make([]error, world)
 	var all sync.WaitGroup
-	for r := range ends {
+	for r, s := range sessions(t, world, group) {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			s, err := bootstrap.Join(ctx, bootstrap.Config{Group: group, Rank: r, World: world, Master: master, Heartbeat: -1})
-			if errs[r] = err; err != nil {
-				return
-			}
 			ends[r].session = s
 			ends[r].transport, errs[r] = tcp.Open(ctx, s, tcp.Config{Group: group, SpinFor: spin, Yield: true})
 		})

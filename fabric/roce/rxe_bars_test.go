@@ -1,0 +1,119 @@
+//go:build rxevm && linux && !race
+
+package roce
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hipfabric/hipfabric/fabric"
+)
+
+// perftest gives a column of a perftest program's one row of numbers, between two devices of the switch.
+func perftest(t testing.TB, column int, program string, args ...string) float64 {
+	t.Helper()
+	args = append(args, "-x", "1", "-F")
+	server := exec.Command(program, append([]string{"-d", "rxe_s1"}, args...)...)
+	require.NoError(t, server.Start())
+	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
+	var out []byte
+	var err error
+	for range 50 { // the server may not listen yet
+		if out, err = exec.CommandContext(t.Context(), program, append(append([]string{"-d", "rxe_s2"}, args...), "127.0.0.1")...).CombinedOutput(); err == nil {
+			break
+		}
+	}
+	require.NoError(t, err, "%s", out)
+	for _, row := range strings.Split(string(out), "\n") {
+		fields := strings.Fields(row)
+		if len(fields) > column {
+			if _, err := strconv.Atoi(fields[0]); err == nil {
+				v, err := strconv.ParseFloat(fields[column], 64)
+				require.NoError(t, err, row)
+				return v
+			}
+		}
+	}
+	require.FailNow(t, "no row of numbers", "%s", out)
+	return 0
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)/2]
+}
+
+// timed is the time that a call takes, of n calls.
+func timed(t testing.TB, ranks []*Transport, n int, call func(r int, c *fabric.Collective) error) time.Duration {
+	t.Helper()
+	var took time.Duration
+	for r, err := range onAll(len(ranks), func(r int) error {
+		c := fabric.New(ranks[r], fabric.Options{Timeout: time.Minute})
+		began := time.Now()
+		for range n {
+			if err := call(r, c); err != nil {
+				return err
+			}
+		}
+		if r == 0 {
+			took = time.Since(began)
+		}
+		return nil
+	}) {
+		require.NoError(t, err, "rank %d", r)
+	}
+	return took / time.Duration(n)
+}
+
+// What a call costs, held against perftest's programs in the same machine: floor, ours, ours, floor, five times.
+func TestSoftBars(t *testing.T) {
+	if _, err := exec.LookPath("ib_write_lat"); err != nil {
+		t.Fatal("ib_write_lat is not in the guest: perftest is missing")
+	}
+	softSwitch.make(t)
+	for _, order := range []Order{OrderFlags, OrderImmediate} {
+		ranks := softSwitch.open(t, 2, Config{Order: order})
+		gather := func(_ int, c *fabric.Collective) error { return c.AllGather(make([]byte, 32), make([]byte, 16)) }
+		var memory [2][2]fabric.Memory
+		for r := range memory {
+			for i := range memory[r] {
+				var err error
+				memory[r][i], err = ranks[r].Alloc(1 << 20)
+				require.NoError(t, err)
+			}
+		}
+		exchange := func(r int, c *fabric.Collective) error {
+			return c.Exchange(memory[r][0].Bytes(), memory[r][1].Bytes(), 1-r)
+		}
+		var lat, bw, small, rate []float64
+		for range 5 {
+			var a, b [2]float64
+			a[0] = perftest(t, 4, "ib_write_lat", "-s", "16", "-n", "1000")
+			b[0] = float64(timed(t, ranks, 1000, gather)) / 1e3
+			b[1] = float64(timed(t, ranks, 1000, gather)) / 1e3
+			a[1] = perftest(t, 4, "ib_write_lat", "-s", "16", "-n", "1000")
+			lat, small = append(lat, (a[0]+a[1])/2), append(small, (b[0]+b[1])/(a[0]+a[1]))
+			a[0] = perftest(t, 3, "ib_write_bw", "-b", "-s", "1048576", "-n", "30")
+			for i := range b {
+				b[i] = 2 / timed(t, ranks, 10, exchange).Seconds() // MiB/s, both ways
+			}
+			a[1] = perftest(t, 3, "ib_write_bw", "-b", "-s", "1048576", "-n", "30")
+			bw, rate = append(bw, (a[0]+a[1])/2), append(rate, (b[0]+b[1])/(a[0]+a[1]))
+		}
+		fmt.Printf("RESULT: TestSoftBars: order %v: 16 B all-gather of 2 ranks: %.2f times ib_write_lat (%.1f us); 1 MiB exchange: %.2f times ib_write_bw (%.1f MiB/s)\n",
+			order, median(small), median(lat), median(rate), median(bw))
+		for r := range ranks {
+			for _, m := range memory[r] {
+				require.NoError(t, m.Close())
+			}
+			require.NoError(t, ranks[r].Close())
+		}
+	}
+}
