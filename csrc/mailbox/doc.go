@@ -1,7 +1,8 @@
-// Package mailbox holds the kernels of the kernels gate, which hand a call from an engine's stream to the host and its result
-// back: stage and collect. mailbox.h is the layout that device, host and Go share; docs/kernels.md says what each kernel
-// promises. build/kernels.sh builds what is embedded. On Linux with cgo the package also links the kernels' host build
-// (hf_stage__host, hf_collect__host), which a software device launches.
+// Package mailbox holds the kernels of the device paths. The kernels gate's hand a call from an engine's stream to the host and its
+// result back: stage and collect, of mailbox.hip, mailbox.h and docs/kernels.md. The mailbox's are a call each, over memory that HCAs
+// write: gather, all-reduce and exchange, of calls.hip, region.h and docs/mailbox.md. The headers are the layout that device, host
+// and Go share. build/kernels.sh builds what is embedded. On Linux with cgo the package also links the kernels' host build
+// (hf_stage__host and so on), which a software device launches.
 package mailbox
 
 import "embed"
