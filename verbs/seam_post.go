@@ -133,8 +133,9 @@ func (cq *CQ) pollInto(into []SeamCompletion) (int, error) {
 			into[i] = cq.failure(w)
 			continue
 		}
-		into[i] = SeamCompletion{
-			ID: w.ID, QPN: w.QPN, Imm: w.Imm, Receive: w.Op&uint32(CompletedRecv) != 0, Immediate: w.Flags&uint32(CompletionImm) != 0,
+		into[i] = SeamCompletion{ID: w.ID, QPN: w.QPN}
+		if w.Op&uint32(CompletedRecv) != 0 { // some devices flag a request that had an immediate too
+			into[i].Receive, into[i].Immediate, into[i].Imm = true, w.Flags&uint32(CompletionImm) != 0, w.Imm
 		}
 	}
 	return n, cq.c.check("ibv_poll_cq", e)

@@ -42,6 +42,9 @@ func (q *qp) completeSend(s *send, status uint32) {
 		wc = garbled(wc)
 	} else {
 		wc.Bytes = uint32(s.bytes)
+		if s.wr.Op == opWriteImm || s.wr.Op == opSendImm {
+			wc.Flags, wc.Imm = 2, 0xdeadbeef // as rxe flags it, and worth nothing
+		}
 	}
 	slots := q.quiet + 1
 	q.quiet = 0
