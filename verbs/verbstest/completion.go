@@ -169,10 +169,10 @@ func (f *Fabric) polled(change func(map[uintptr]*cq)) {
 	f.cqs.Store(&cqs)
 }
 
-// idle says, without the lock, that a poll finds nothing and has nothing to help with: who spins is in nobody's way.
-func (t *table) idle(handle uintptr) bool {
+// empty says, without the lock, that a poll finds nothing: who spins is in nobody's way.
+func (t *table) empty(handle uintptr) bool {
 	cqs := t.f.cqs.Load()
-	if cqs == nil || t.f.busy.Load() || t.h.refusing.Load() {
+	if cqs == nil || t.h.refusing.Load() {
 		return false
 	}
 	q := (*cqs)[handle]
@@ -180,10 +180,11 @@ func (t *table) idle(handle uintptr) bool {
 }
 
 func (t *table) Poll(handle uintptr, wc []driver.WC) (int, syscall.Errno) {
-	if t.idle(handle) {
-		return 0, 0
-	}
-	if e := t.call("ibv_poll_cq"); e != 0 {
+	if t.empty(handle) {
+		if !t.f.busy.Load() || !t.f.mu.TryLock() { // who has it works
+			return 0, 0
+		}
+	} else if e := t.call("ibv_poll_cq"); e != 0 {
 		return 0, e
 	}
 	defer t.f.mu.Unlock()

@@ -162,6 +162,16 @@ func (f *Fabric) set(change func()) {
 	f.nudge()
 }
 
+// lock tries for some microseconds first: who parks may run again only once one of the ranks that spin is preempted.
+func (f *Fabric) lock() {
+	for range 4000 {
+		if f.mu.TryLock() {
+			return
+		}
+	}
+	f.mu.Lock()
+}
+
 func (f *Fabric) tally() { f.busy.Store(!f.held && !f.closed && len(f.active) > 0) }
 
 func (f *Fabric) nudge() {

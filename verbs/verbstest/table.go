@@ -23,7 +23,7 @@ type device struct {
 
 // call locks the fabric, or refuses.
 func (t *table) call(verb string) syscall.Errno {
-	t.f.mu.Lock()
+	t.f.lock()
 	e := t.h.refused(verb)
 	if e != 0 {
 		t.f.mu.Unlock()
