@@ -58,7 +58,7 @@ func (d *Device) ports() []SeamPort {
 	if err != nil {
 		return []SeamPort{{Device: d.d.Name, Port: 1, State: err.Error()}}
 	}
-	defer c.Close() // nothing was made on it
+	defer func() { _ = c.Close() }() // nothing was made on it
 	gids, noGIDs := c.GIDs()
 	all := make([]SeamPort, c.attr.Ports)
 	for i := range all {

@@ -60,7 +60,7 @@ func ran(t *testing.T, seed uint64, change func(f *verbstest.Fabric), access ver
 			there[i] = b.Mem.Bytes()[i*256]
 		}
 		flag := b.Mem.Bytes()[8192] == 1
-		trace = append(trace, fmt.Sprint(there, flag))
+		trace = append(trace, fmt.Sprintf("%v %t", there, flag))
 		n := bytes.Count(there, []byte{1})
 		early = early || flag && n < 16
 		scrambled = scrambled || n < 16 && slices.Contains(there[n:], 1)

@@ -245,7 +245,7 @@ func states(ctx context.Context, ca, _ *verbs.Context) (err error) {
 	k := verbs.Connection{GIDIndex: a.GID.Index, Remote: verbs.Endpoint{QPN: a.QP.QPN(), GID: a.GID.GID}}
 	refused := func(what string, err error) error {
 		if !errors.Is(err, syscall.EINVAL) {
-			return fmt.Errorf("%s: %v", what, err)
+			return errors.Join(fmt.Errorf("%s is not refused as invalid", what), err)
 		}
 		return nil
 	}
