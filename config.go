@@ -7,6 +7,7 @@ import (
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/launch"
 	"github.com/hipfabric/hipfabric/fabric/tcp"
+	"github.com/hipfabric/hipfabric/verbs"
 )
 
 // What a zero field of Config means.
@@ -62,13 +63,21 @@ type Config struct {
 	VerdictBusy time.Duration // silence that fails a rank while a call waits on it; 0 is 1 s, else at least 3 heartbeats, at most 1 h (same)
 	VerdictIdle time.Duration // silence that fails a rank otherwise; 0 is 5 s, else VerdictBusy to 1 h (same)
 
-	Paths        []string      // which may be used, in order of wish; default: all there are, best first. "tcp" (same)
+	// Paths are those that may be used, in order of wish: "tcp", "roce". The first one that every rank can use is, and Group.Paths says
+	// why others are not. Default: tcp alone (same).
+	Paths        []string
 	EagerBytes   int           // calls up to this go out in one write with their header; 0 is 32 KiB, else 1 to 16 MiB (same)
 	Window       int           // bytes in flight beyond what was received, while both directions move; 0 is a measured default, -1 is no bound, else 4 KiB to 1 GiB (same)
 	PartBytes    int           // a call on device memory moves in parts of at most this many bytes; 0 is 512 KiB, else a multiple of 16, 16 to 64 MiB (same)
 	SocketBuffer int           // bytes of each socket buffer; 0 lets the system grow them, else 4 KiB to 1 GiB
 	SpinFor      time.Duration // how long a wait spins before it parks; 0 is a measured default, lowered when cores are short; at most 1 s
 	Verify       bool          // CRC32C of every payload (same)
+
+	// HCAs choose the ports of RoCE NICs: dev, dev:port or dev:port:gid; a device's name stands for all that begin so, with = before it for
+	// that one, with ^ it is excluded. Default: all active ones. Ranks may differ.
+	HCAs         []string
+	TrafficClass int            // of RoCE's packets: DSCP times 4, plus ECN; 0 to 255. Lossless networks tell RoCE by it
+	RDMA         *verbs.Library // libibverbs; nil opens the system's. verbstest has others
 
 	StatusSocket string       // path of a Unix socket, mode 0600, that serves Status; "" is none
 	Logger       *slog.Logger // nil is slog.Default()
@@ -107,7 +116,7 @@ func (c Config) withDefaults() Config {
 		c.PartBytes = DefaultPartBytes
 	}
 	if len(c.Paths) == 0 {
-		c.Paths = pathNames()
+		c.Paths = []string{pathTCP}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

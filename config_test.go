@@ -50,7 +50,7 @@ func TestEverySettingOutOfRangeIsNamedWithItsValueAndItsBound(t *testing.T) {
 		{"slow heartbeat", func(c *Config) { c.Heartbeat = time.Minute }, []string{"Heartbeat is 1m", "10ms to 10s"}},
 		{"verdict busy", func(c *Config) { c.VerdictBusy = 200 * time.Millisecond }, []string{"VerdictBusy is 200ms", "300ms to 1h", "3 heartbeats"}},
 		{"verdict idle", func(c *Config) { c.VerdictIdle = time.Millisecond }, []string{"VerdictIdle is 1ms", "1s to 1h", "VerdictBusy"}},
-		{"path", func(c *Config) { c.Paths = []string{"roce"} }, []string{"Paths[0]", `"roce"`, "there is: tcp"}},
+		{"path", func(c *Config) { c.Paths = []string{"ucx"} }, []string{"Paths[0]", `"ucx"`, "there is: tcp, roce"}},
 		{"path twice", func(c *Config) { c.Paths = []string{"tcp", "tcp"} }, []string{"Paths[1]", `"tcp"`, "once"}},
 		{"eager", func(c *Config) { c.EagerBytes = -1 }, []string{"EagerBytes is -1", "16777216"}},
 		{"large eager", func(c *Config) { c.EagerBytes = 1 << 30 }, []string{"EagerBytes is 1073741824", "16777216"}},

@@ -10,7 +10,6 @@ import (
 	"github.com/hipfabric/hipfabric/csrc/mailbox"
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/stage"
-	"github.com/hipfabric/hipfabric/fabric/tcp"
 	"github.com/hipfabric/hipfabric/hipgo"
 )
 
@@ -46,9 +45,7 @@ func (g *Group) connectChannel(ctx context.Context, c *channel, device *hipgo.De
 	cfg := g.cfg
 	cfg.Name += deviceSuffix
 	policy := g.family.spin(cfg.SpinFor, g.session.LocalRanks()) // the channel is one more wait: the proxy's, beside the engine's own
-	settings := tcpConfig(&cfg, policy)
-	settings.Channel = c.sub.Key()
-	host, err := tcp.Open(ctx, c.sub, settings)
+	host, err := openWire(ctx, g.wire, &cfg, c.sub, show(c.sub), c.sub.Key(), policy)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type Group struct {
 	in      belonging
 	host    *fabric.Collective
 	paths   []Path
+	wire    string // the chosen path of host memory, which its parts use too
 	opened  time.Time
 	status  *statusServer // nil without a StatusSocket
 	rates   rates
@@ -51,10 +52,10 @@ type belonging interface {
 }
 
 // newGroup puts the pieces together and owns them from then on. All ranks have entered: nothing here may fail.
-func newGroup(c Config, session *bootstrap.Session, transport fabric.Transport, status *statusServer, policy spinPolicy) *Group {
+func newGroup(c Config, session *bootstrap.Session, transport fabric.Transport, paths []Path, status *statusServer, policy spinPolicy) *Group {
 	g := &Group{cfg: c, log: c.Logger.With(keyGroup, c.Name, keyRank, c.Rank, keyWorld, c.World), session: session, in: session, opened: time.Now(),
-		host:   fabric.New(transport, fabric.Options{Group: c.Name, Timeout: c.Timeout, Arbiter: session}),
-		paths:  []Path{{Name: transport.Kind(), Chosen: true, Reason: "every rank has it"}},
+		host:  fabric.New(transport, fabric.Options{Group: c.Name, Timeout: c.Timeout, Arbiter: session}),
+		paths: paths, wire: transport.Kind(),
 		failed: make(chan error, 1), closed: make(chan struct{}), status: status,
 		family:   &family{groups: map[*Group]struct{}{}, proxies: map[string]*proxyLease{}, newProxy: stage.NewProxy},
 		children: map[*Group]struct{}{}}

@@ -33,7 +33,7 @@ func Open(ctx context.Context, cfg Config) (*Group, error) {
 	if err != nil {
 		return nil, openError(&c, err)
 	}
-	g, err := join(ctx, c, status, openTCP)
+	g, err := join(ctx, c, status, openWires)
 	if err != nil {
 		status.close()
 		return nil, openError(&c, err)
@@ -42,15 +42,7 @@ func Open(ctx context.Context, cfg Config) (*Group, error) {
 }
 
 // opener brings up a path between the ranks of session.
-type opener func(ctx context.Context, c *Config, session *bootstrap.Session, policy spinPolicy) (fabric.Transport, error)
-
-func openTCP(ctx context.Context, c *Config, session *bootstrap.Session, policy spinPolicy) (fabric.Transport, error) {
-	t, err := tcp.Open(ctx, session, tcpConfig(c, policy))
-	if err != nil {
-		return nil, err // not a nil *tcp.Transport in an interface
-	}
-	return t, nil
-}
+type opener func(ctx context.Context, c *Config, session *bootstrap.Session, policy spinPolicy) (fabric.Transport, []Path, error)
 
 // join meets the other ranks and builds the path; c is valid and complete.
 func join(ctx context.Context, c Config, status *statusServer, open opener) (*Group, error) {
@@ -74,7 +66,7 @@ func join(ctx context.Context, c Config, status *statusServer, open opener) (*Gr
 // build opens the path and enters the group only once every rank has it: prepare, vote, then enter.
 func build(ctx context.Context, c Config, session *bootstrap.Session, status *statusServer, open opener) (*Group, error) {
 	policy := spin(c.SpinFor, session.LocalRanks(), usableCores())
-	transport, err := open(ctx, &c, session, policy)
+	transport, paths, err := open(ctx, &c, session, policy)
 	if err != nil {
 		// The report ends the others' wait for this rank's connections.
 		return nil, session.Report(openCause(c.Rank, err))
@@ -83,7 +75,7 @@ func build(ctx context.Context, c Config, session *bootstrap.Session, status *st
 		_ = transport.Close()
 		return nil, err
 	}
-	return newGroup(c, session, transport, status, policy), nil
+	return newGroup(c, session, transport, paths, status, policy), nil
 }
 
 // settings are what all ranks must agree on, but for those that the bootstrap compares itself.
@@ -143,10 +135,13 @@ func opError(op string, c *Config, err error) error {
 	return e
 }
 
+// sentinels are the module's errors, what is also another one first.
+var sentinels = [...]error{fabric.ErrAborted, fabric.ErrInvalid, fabric.ErrCapture, fabric.ErrUnsupported, fabric.ErrMismatch, fabric.ErrDesync,
+	fabric.ErrPeerFailed, fabric.ErrDevice, fabric.ErrTimeout, fabric.ErrUnauthorized, fabric.ErrClosed}
+
 // sentinelOf finds which of the module's errors err is; a context's end is a timeout or an abort.
 func sentinelOf(err error) error {
-	for _, s := range []error{fabric.ErrInvalid, fabric.ErrCapture, fabric.ErrUnsupported, fabric.ErrMismatch, fabric.ErrDesync, fabric.ErrPeerFailed,
-		fabric.ErrDevice, fabric.ErrTimeout, fabric.ErrUnauthorized, fabric.ErrClosed} {
+	for _, s := range sentinels[1:] {
 		if errors.Is(err, s) {
 			return s
 		}

@@ -176,15 +176,15 @@ func TestALiveStatusSocketEndsOpenBeforeAnyoneIsMet(t *testing.T) {
 func TestARankThatCannotOpenItsPathEndsAllAtOnce(t *testing.T) {
 	broken := errors.New("no buffers")
 	for name, fail := range map[string]opener{
-		"before its connections": func(context.Context, *Config, *bootstrap.Session, spinPolicy) (fabric.Transport, error) {
-			return nil, broken
+		"before its connections": func(context.Context, *Config, *bootstrap.Session, spinPolicy) (fabric.Transport, []Path, error) {
+			return nil, nil, broken
 		},
-		"after its connections": func(ctx context.Context, c *Config, s *bootstrap.Session, p spinPolicy) (fabric.Transport, error) {
-			transport, err := openTCP(ctx, c, s, p)
+		"after its connections": func(ctx context.Context, c *Config, s *bootstrap.Session, p spinPolicy) (fabric.Transport, []Path, error) {
+			transport, _, err := openWires(ctx, c, s, p)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
-			return nil, errors.Join(broken, transport.Close())
+			return nil, nil, errors.Join(broken, transport.Close())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestARankThatCannotOpenItsPathEndsAllAtOnce(t *testing.T) {
 			files := openFiles()
 			began := time.Now()
 			for r, err := range each(3, func(r int) error {
-				open := openTCP
+				open := openWires
 				if r == 1 {
 					open = fail
 				}

@@ -2,7 +2,7 @@ package hipfabric
 
 // Path is one way to move data, and what Open decided about it.
 type Path struct {
-	Name   string `json:"name"`   // "tcp"; "staged", once Device was called
+	Name   string `json:"name"`   // "tcp" or "roce"; "staged", once Device was called
 	Chosen bool   `json:"chosen"` // the one that the group uses
 	Reason string `json:"reason"` // why it was chosen or refused
 
@@ -13,5 +13,11 @@ type Path struct {
 // pathStaged is the path of calls on device memory: over another one, which Config.Paths names.
 const pathStaged = "staged"
 
-// pathNames are all there are, best first.
-func pathNames() []string { return []string{"tcp"} }
+// The paths of host memory.
+const (
+	pathTCP  = "tcp"
+	pathRoCE = "roce"
+)
+
+// pathNames are all there are.
+func pathNames() []string { return []string{pathTCP, pathRoCE} }

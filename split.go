@@ -8,7 +8,6 @@ import (
 
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/bootstrap"
-	"github.com/hipfabric/hipfabric/fabric/tcp"
 )
 
 // NoColor, as Split's color, joins none of the new groups.
@@ -141,9 +140,7 @@ func (g *Group) prepare(ctx context.Context, meeting *bootstrap.Sub, mine *propo
 		return nil, err
 	}
 	policy := g.family.spin(c.SpinFor, g.session.LocalRanks())
-	settings := tcpConfig(&c, policy)
-	settings.Channel = sub.Key()
-	transport, err := tcp.Open(ctx, sub, settings)
+	transport, err := openWire(ctx, g.wire, &c, sub, show(sub), sub.Key(), policy)
 	if err != nil {
 		sub.Close()
 		return nil, err

@@ -13,8 +13,8 @@ import (
 func newChild(parent *Group, c Config, sub *bootstrap.Sub, transport fabric.Transport, policy spinPolicy) *Group {
 	g := &Group{cfg: c, log: c.Logger.With(keyGroup, c.Name, keyRank, c.Rank, keyWorld, c.World), session: parent.session, in: sub, sub: sub,
 		parent: parent, family: parent.family, policy: policy, opened: time.Now(), children: map[*Group]struct{}{},
-		host:   fabric.New(transport, fabric.Options{Group: c.Name, Timeout: c.Timeout, Arbiter: sub}),
-		paths:  parent.hostPaths(),
+		host:  fabric.New(transport, fabric.Options{Group: c.Name, Timeout: c.Timeout, Arbiter: sub}),
+		paths: parent.hostPaths(), wire: parent.wire,
 		failed: make(chan error, 1), closed: make(chan struct{})}
 	sub.OnCause(func(cause error) {
 		transport.Abort(cause)

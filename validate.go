@@ -121,6 +121,11 @@ func tuning(c *Config) error {
 			return fabric.Invalidf("Paths[%d] is %q for the second time; name each once", i, name)
 		}
 	}
+	if r := roceConfig(c, nil, "", spinPolicy{}); c.EagerBytes > 0 && c.EagerBytes <= maxEager {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+	}
 	if c.EagerBytes < 1 || c.EagerBytes > maxEager {
 		return fabric.Invalidf("EagerBytes is %d; 1 to %d, or 0 for %d", c.EagerBytes, maxEager, DefaultEagerBytes)
 	}

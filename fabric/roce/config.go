@@ -31,7 +31,7 @@ const (
 	packetTick    = 4096 * time.Nanosecond // a device waits this times a power of two
 	packetDefault = packetTick << 14       // 67 ms
 	packetLeast   = packetTick << 8        // 1 ms: below it, a peer's late acknowledgement is taken for a loss
-	maxChannel    = 16                     // bytes
+	maxChannel    = 64                     // bytes
 )
 
 // Order says how a receiver learns that a frame is in place.
@@ -56,7 +56,7 @@ func (o Order) String() string {
 // Order and Verify: Open compares all but the Group, which the bootstrap does.
 type Config struct {
 	Group   string // name
-	Channel string // "host", at most 16 bytes; channels of a group have queue pairs of their own
+	Channel string // "host", at most 64 bytes; channels of a group have queue pairs of their own
 	// Devices chooses HCAs, their ports, and in an emergency their GIDs: dev, dev:port or dev:port:gid. mlx5 stands for all devices that
 	// begin so, =mlx5_1 for that one; ^ before it excludes, a device or a port. Where some choose, their order is that of the rails in a
 	// subnet of several ports. A GID's index changes with the host's addresses, so one that is given here is checked. At most MaxDevices;

@@ -52,7 +52,7 @@ func TestASettingOutOfRangeIsNamedWithItsValueAndBound(t *testing.T) {
 		change func(*Config)
 		want   []string
 	}{
-		{func(c *Config) { c.Channel = strings.Repeat("x", 17) }, []string{"Channel has 17 bytes", "16"}},
+		{func(c *Config) { c.Channel = strings.Repeat("x", 65) }, []string{"Channel has 65 bytes", "64"}},
 		{func(c *Config) { c.Devices = make([]string, 33) }, []string{"Devices has 33", "32"}},
 		{func(c *Config) { c.Devices = []string{"a:0"} }, []string{`Devices[0] is "a:0"`, "1..255"}},
 		{func(c *Config) { c.Stripes = 9 }, []string{"Stripes is 9", "8"}},

@@ -18,6 +18,7 @@ type lane struct {
 	head   uint64 // frames of the peer's that were taken
 	toldAt uint64 // head, as the peer knows it
 	lent   uint64 // request up to which memory of the caller's is read
+	parted bool   // the peer has said goodbye
 	header [frame.Size]byte
 	count  counters
 }

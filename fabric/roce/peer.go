@@ -87,6 +87,16 @@ func (f *peer) returned() bool {
 	return true
 }
 
+// parted says whether the peer has said goodbye on every lane.
+func (f *peer) parted() bool {
+	for _, l := range f.lanes {
+		if !l.parted {
+			return false
+		}
+	}
+	return true
+}
+
 // pick gives a lane that takes a frame: an idle one, else that with the least on its way; nil where none does.
 func (f *peer) pick() (*lane, error) {
 	var best *lane

@@ -192,6 +192,9 @@ func (p *pending) receive(f *peer) error {
 			}
 		}
 	}
+	if f.InLeft > 0 && f.parted() {
+		return flow.PeerCause(f.Peer, 0, fmt.Sprintf("rank %d has closed its part of the group", f.Peer), nil)
+	}
 	return nil
 }
 
@@ -199,6 +202,10 @@ func (p *pending) receive(f *peer) error {
 func (p *pending) admit(f *peer, l *lane, payload []byte) (mine bool, err error) {
 	got := &l.header
 	kind, order, step, part, _ := frame.Peek(got)
+	if kind == frame.Down && p.t.isBye(got) {
+		l.parted = true
+		return false, nil
+	}
 	if p.t.c.Verify && !frame.HeaderIntact(got) {
 		return false, flow.Corrupt(f.Peer, part, "header")
 	}

@@ -13,12 +13,14 @@ import (
 
 // relays pass other ranks' frames on, by a goroutine of their own: also while this rank is in no call.
 type relays struct {
-	t    *Transport
-	hcas []*hca
-	ways []way
-	stop chan struct{}
-	once sync.Once
-	done sync.WaitGroup
+	t        *Transport
+	hcas     []*hca
+	ways     []way
+	stop     chan struct{}
+	started  bool
+	unneeded chan struct{} // closed once all sources have said goodbye, or nothing is passed on any more
+	once     sync.Once
+	done     sync.WaitGroup
 }
 
 // way is one direction of a circuit through this rank: frames come by from and go on by to, whose credit goes back by from.
@@ -26,10 +28,11 @@ type way struct {
 	from, to *hop
 	passed   uint64 // frames
 	credit   uint64
+	over     bool // its source has said goodbye
 }
 
 func newRelays(t *Transport, hcas []*hca) *relays {
-	return &relays{t: t, hcas: hcas, stop: make(chan struct{})}
+	return &relays{t: t, hcas: hcas, stop: make(chan struct{}), unneeded: make(chan struct{})}
 }
 
 // add joins two hops, both ways.
@@ -37,10 +40,21 @@ func (r *relays) add(a, b *hop) {
 	r.ways = append(r.ways, way{from: a, to: b}, way{from: b, to: a})
 }
 
-func (r *relays) start() { r.done.Go(r.run) }
+func (r *relays) start() {
+	r.started = true
+	r.done.Go(r.run)
+}
 
 // run passes frames on until close. A failure here fails this rank's group, and by that the others'.
 func (r *relays) run() {
+	needed := true
+	release := func() {
+		if needed {
+			needed = false
+			close(r.unneeded)
+		}
+	}
+	defer release()
 	runtime.LockOSThread() // it spins
 	defer runtime.UnlockOSThread()
 	var since time.Time
@@ -57,6 +71,9 @@ func (r *relays) run() {
 			if r.t.c.Yield {
 				spin.YieldThread()
 			}
+		}
+		if r.over() {
+			release()
 		}
 		now := time.Now()
 		if moved || since.IsZero() {
@@ -88,6 +105,16 @@ func (r *relays) run() {
 	}
 }
 
+// over says whether all sources have said goodbye.
+func (r *relays) over() bool {
+	for i := range r.ways {
+		if !r.ways[i].over {
+			return false
+		}
+	}
+	return true
+}
+
 func (r *relays) step() (moved bool, err error) {
 	for _, h := range r.hcas {
 		if _, err := h.poll(); err != nil {
@@ -115,7 +142,7 @@ func (w *way) pass() (moved bool, err error) {
 	}
 	for w.passed < tail && w.to.room() {
 		n := w.passed + 1
-		piece, err := w.from.frame(n)
+		piece, kind, err := w.from.frame(n)
 		if err != nil {
 			return moved, err
 		}
@@ -123,7 +150,7 @@ func (w *way) pass() (moved bool, err error) {
 		if err := w.to.sendFrame(n, [2]Piece{piece}, 0, false); err != nil {
 			return moved, err
 		}
-		w.passed, moved = n, true
+		w.passed, w.over, moved = n, w.over || kind == frame.Down, true
 	}
 	if err := w.from.restock(); err != nil {
 		return moved, err
@@ -140,16 +167,24 @@ func (w *way) pass() (moved bool, err error) {
 }
 
 // frame is the piece that a frame which has come is, as long as its header says.
-func (h *hop) frame(n uint64) (Piece, error) {
-	_, _, _, _, payload := frame.Peek((*[frame.Size]byte)(h.share.slot(n)))
+func (h *hop) frame(n uint64) (Piece, frame.Kind, error) {
+	kind, _, _, _, payload := frame.Peek((*[frame.Size]byte)(h.share.slot(n)))
 	if uint64(payload) > uint64(h.share.payload) {
-		return Piece{}, h.cause(fmt.Sprintf("a frame of %d bytes; a slot has room for %d", payload, h.share.payload))
+		return Piece{}, kind, h.cause(fmt.Sprintf("a frame of %d bytes; a slot has room for %d", payload, h.share.payload))
 	}
-	return h.share.piece(h.share.slotAt(n), frame.Size+int(payload)), nil
+	return h.share.piece(h.share.slotAt(n), frame.Size+int(payload)), kind, nil
 }
 
-// close ends the goroutine and gives up what it had posted.
-func (r *relays) close() error {
+// close ends the goroutine and gives up what it had posted: of a whole group once all have said goodbye, or have had a second for it.
+func (r *relays) close(whole bool) error {
+	if whole && r.started {
+		late := time.NewTimer(flushWithin)
+		defer late.Stop()
+		select {
+		case <-r.unneeded:
+		case <-late.C:
+		}
+	}
 	r.once.Do(func() { close(r.stop) })
 	r.done.Wait()
 	flush(r.t.d, r.hcas)

@@ -1,9 +1,12 @@
 package roce
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/frame"
+	spin "github.com/hipfabric/hipfabric/fabric/internal/link"
 )
 
 // flushWithin is how long an HCA may take to give up what was posted.
@@ -53,6 +56,7 @@ func flush(d Driver, hcas []*hca) bool {
 		case time.Now().After(until):
 			return false
 		}
+		spin.YieldThread()
 	}
 }
 
@@ -62,6 +66,66 @@ func (e *hop) mark() error {
 	if e.posted == e.completed {
 		return nil
 	}
-	e.chain[0] = e.word(creditAt, 0)
+	e.chain[0] = Work{Remote: e.far, RKey: e.farKey}
 	return e.post(1, true)
+}
+
+// drain says goodbye on every lane, and waits until the peers have all that was sent to them, for what a rank has returned from it must not
+// take along when it closes. One that has said goodbye itself wants nothing more. A relayed peer has it once the rank between does, which
+// stays until both have said goodbye.
+func (t *Transport) drain() {
+	var left []*lane
+	for r := range t.peers {
+		for _, l := range t.peers[r].lanes {
+			if l.open() && t.bye(l) == nil {
+				left = append(left, l)
+			}
+		}
+	}
+	for until := time.Now().Add(flushWithin); len(left) > 0 && time.Now().Before(until); spin.YieldThread() {
+		if t.completions() != nil {
+			return
+		}
+		left = slices.DeleteFunc(left, func(l *lane) bool { return l.completed >= l.posted || !l.relay && t.parted(l) })
+	}
+	if len(left) > 0 {
+		t.c.Logger.Warn("roce: a peer may lack what was sent to it last: it was not acknowledged in time", "group", t.c.Group, "rank", t.rank,
+			"peer", left[0].peer, "lane", left[0].name, "within", flushWithin)
+	}
+}
+
+// parted says whether the peer has said goodbye on a lane. Frames before that are skipped: no call is left that wants them.
+func (t *Transport) parted(l *lane) bool {
+	for {
+		_, there, err := l.arrival()
+		if !there || err != nil {
+			return err != nil
+		}
+		if t.isBye(&l.header) {
+			return true
+		}
+		l.head++
+	}
+}
+
+// isBye says whether a frame is a goodbye of this group's.
+func (t *Transport) isBye(h *[frame.Size]byte) bool {
+	got, err := frame.Parse(h)
+	got.Ack = 0
+	return err == nil && got == t.goodbye()
+}
+
+func (t *Transport) goodbye() frame.Header {
+	n := t.notice()
+	n.Kind = frame.Down
+	return n
+}
+
+// bye tells the peer that nothing more comes, and a rank between that it is needed no more.
+func (t *Transport) bye(l *lane) error {
+	h, _ := l.stage()
+	n := t.goodbye()
+	n.Put(h)
+	l.acknowledge(h)
+	return l.send(0, Piece{}, 0, true)
 }

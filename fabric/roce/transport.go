@@ -166,20 +166,24 @@ func (t *Transport) lost(h *hca, text string) error {
 // Abort ends the call in flight and every later one with cause. The call returns it once its memory is quiet.
 func (t *Transport) Abort(cause error) { t.fail(cause) }
 
-// Close fails the queue pairs, waits until nothing of theirs moves, and frees all but what Alloc gave. It waits for a Poll or Wait in progress to leave, which
-// it hastens.
+// Close waits, a second at most, until the peers have what was sent to them, and, where it relays, until those do without it; then it fails the queue pairs and
+// frees all but what Alloc gave. It waits for a Poll or Wait in progress to leave, which it hastens.
 func (t *Transport) Close() error {
 	t.fail(&fabric.Cause{Kind: fabric.ErrClosed, Peer: -1, From: -1})
+	whole := t.cause.Load().Kind == fabric.ErrClosed
 	t.driving.Lock()
 	defer t.driving.Unlock()
 	if t.closed {
 		return nil
 	}
 	t.closed = true
+	if whole && !t.quiet {
+		t.drain()
+	}
 	t.silence()
 	var errs []error
 	if t.relays != nil {
-		errs = append(errs, t.relays.close())
+		errs = append(errs, t.relays.close(whole))
 	}
 	if t.room != nil {
 		errs = append(errs, t.room.Close())
