@@ -118,24 +118,30 @@ static uint64_t now(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-// A modelled copy lands bit by bit.
+// peek looks at what an engine may be writing, as a host looks at a device's memory: nothing orders the two, and nothing need.
+__attribute__((noinline, no_sanitize_thread)) static char peek(const volatile char *p) { return *p; }
+
+// A modelled copy lands bit by bit. One who is kept from looking in time looks at another.
 static void modelled_lands(void) {
     begin("copy_mb_s=1");
-    enum { BYTES = 192 << 10 };
+    enum { BYTES = 192 << 10, TRIES = 5 };
     void *s = new_stream();
-    char *d = device_bytes(BYTES);
-    volatile char *h = (char *)host_words(BYTES);
-    memset((char *)h, 0, BYTES);
+    char *d = device_bytes(BYTES), *h = (char *)host_words(BYTES);
     OK(hipMemset(d, 1, BYTES));
-    OK(hipMemcpyAsync((char *)h, d, BYTES, COPY_DEFAULT, s));
-    while (h[0] == 0)
-        usleep(200);
-    CHECK(h[BYTES - 1] == 0);
-    OK(hipStreamSynchronize(s));
-    CHECK(h[BYTES - 1] == 1);
+    bool in_part = false;
+    for (int i = 0; i < TRIES && !in_part; i++) {
+        memset(h, 0, BYTES);
+        OK(hipMemcpyAsync(h, d, BYTES, COPY_DEFAULT, s));
+        while (peek(h) == 0)
+            usleep(200);
+        in_part = peek(h + BYTES - 1) == 0;
+        OK(hipStreamSynchronize(s));
+        CHECK(h[BYTES - 1] == 1);
+    }
+    CHECK(in_part);
     OK(hipStreamDestroy(s));
     OK(hipFree(d));
-    OK(hipHostFree((char *)h));
+    OK(hipHostFree(h));
 }
 
 // Its time counts from when it could begin: at once on an idle engine, not while that is held or what it waits for is to come.
