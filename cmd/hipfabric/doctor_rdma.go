@@ -25,6 +25,7 @@ type rdmaFlags struct {
 	doctorFlags
 	peers   []string
 	library string
+	devices []string
 }
 
 func newDoctorRdma() *cobra.Command {
@@ -53,6 +54,7 @@ failed. --listen serves one peer after the other and exits with 0 when interrupt
 	flags.StringVar(&f.secretFile, "secret-file", "", "file with a secret, needed beyond loopback (see keygen); default: "+launch.SecretFile)
 	flags.BoolVar(&f.insecure, "insecure", false, "go beyond loopback without a secret: anyone who reaches the port can try queue pairs")
 	flags.StringVar(&f.library, "library", "", "the libibverbs; default: libibverbs.so.1 as the loader finds it")
+	flags.StringSliceVar(&f.devices, "device", nil, "only these RDMA devices; default: all")
 	flags.DurationVar(&f.timeout, "timeout", 3*time.Minute, "of all of it")
 	flags.BoolVar(&f.once, "once", false, "with --listen: end after one peer")
 	flags.BoolVar(&f.asJSON, "json", false, "as one JSON document")
@@ -80,6 +82,9 @@ func (f *rdmaFlags) run(cmd *cobra.Command, args []string) error {
 	case len(f.peers) > maxPeers:
 		return fabric.Invalidf("--peer names %d addresses; at most %d are allowed", len(f.peers), maxPeers)
 	}
+	if slices.Contains(f.devices, "") {
+		return fabric.Invalidf("--device has an empty name; give the devices' names, such as --device mlx5_0,mlx5_1")
+	}
 	for _, peer := range f.peers {
 		if strings.Contains(peer, "/") || peer == "" || strings.Count(peer, ":") == 1 {
 			return fabric.Invalidf("--peer %q is no host: a name or an address, without port", peer)
@@ -102,7 +107,7 @@ func (f *rdmaFlags) run(cmd *cobra.Command, args []string) error {
 		e.Listen, e.Logger = nil, slog.New(slog.DiscardHandler)
 		q.Ends, q.FarCommand = e, "hipfabric doctor rdma --listen "+ranks.Quote(e.Peer)+hint
 	}
-	report, err := rdma.Examine(ctx, rdma.Here(f.library), q, stages(cmd.ErrOrStderr()))
+	report, err := rdma.Examine(ctx, f.system(), q, stages(cmd.ErrOrStderr()))
 	if err != nil {
 		return err
 	}
@@ -112,6 +117,12 @@ func (f *rdmaFlags) run(cmd *cobra.Command, args []string) error {
 		err = writeRdma(cmd.OutOrStdout(), report)
 	}
 	return firstError(err, rdmaVerdict(report))
+}
+
+func (f *rdmaFlags) system() *rdma.System {
+	s := rdma.Here(f.library)
+	s.Only = f.devices
+	return s
 }
 
 func (f *rdmaFlags) serveRdma(ctx context.Context, cmd *cobra.Command) error {
@@ -131,7 +142,7 @@ func (f *rdmaFlags) serveRdma(ctx context.Context, cmd *cobra.Command) error {
 		_, _ = fmt.Fprintf(out, "  hipfabric doctor rdma %s%s\n", ranks.Quote(address), hint)
 	}
 	_, _ = fmt.Fprintf(out, "waiting at %s\n", strings.Join(e.Listen, ", "))
-	return rdma.Serve(ctx, rdma.Here(f.library), e, f.once, func(line string) { _, _ = fmt.Fprintln(cmd.OutOrStdout(), line) })
+	return rdma.Serve(ctx, f.system(), e, f.once, func(line string) { _, _ = fmt.Fprintln(cmd.OutOrStdout(), line) })
 }
 
 // rdmaVerdict is the error that gives the exit code.

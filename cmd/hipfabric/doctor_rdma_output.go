@@ -107,7 +107,11 @@ func orNone(list []string) string {
 
 func deviceNames(h *rdma.Host) (names []string) {
 	for _, d := range h.Devices {
-		names = append(names, strings.TrimSuffix(d.Name+" ("+d.Driver+")", " ()"))
+		driver := d.Driver
+		if d.Software {
+			driver = "software"
+		}
+		names = append(names, strings.TrimSuffix(d.Name+" ("+driver+")", " ()"))
 	}
 	return names
 }
@@ -328,17 +332,26 @@ func railTable(rails []rdma.Rail) string {
 	return t.Render()
 }
 
-// counterTable has what changed while queue pairs were tried.
+// counterTable has what changed while a port wrote to itself, and while queue pairs were tried with a peer.
 func counterTable(hosts []rdmaSide) string {
 	t := measure.NewTable()
-	t.AppendHeader(table.Row{"", "device", "port", "counter", "before", "after"})
+	t.AppendHeader(table.Row{"", "device", "port", "during", "counter", "before", "after"})
 	rows := 0
 	for _, h := range hosts {
 		for _, d := range h.Devices {
 			for _, p := range d.Ports {
-				for _, name := range slices.Sorted(maps.Keys(p.Changes)) {
+				row := func(during, name string, before, change int64) {
 					rows++
-					t.AppendRow(table.Row{h.name, shown(d.Name), p.Number, shown(name), p.Counters[name], p.Counters[name] + p.Changes[name]})
+					t.AppendRow(table.Row{h.name, shown(d.Name), p.Number, during, shown(name), before, before + change})
+				}
+				if p.SelfTest != nil {
+					for _, name := range slices.Sorted(maps.Keys(p.SelfTest.Changes)) {
+						n := p.SelfTest.Changes[name]
+						row("writes to itself", name, p.Counters[name]-n, n)
+					}
+				}
+				for _, name := range slices.Sorted(maps.Keys(p.Changes)) {
+					row("queue pairs", name, p.Counters[name], p.Changes[name])
 				}
 			}
 		}

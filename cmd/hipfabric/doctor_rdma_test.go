@@ -116,6 +116,7 @@ func TestBadDoctorRdmaLinesGetOneClearLine(t *testing.T) {
 		"doctor rdma --timeout 0s":                             "--timeout is 0s; it must be above 0",
 		"doctor rdma --listen 127.0.0.1 --json":                "--json belongs to the asking host",
 		"doctor rdma --listen 127.0.0.1 --peer 127.0.0.1":      "--peer belongs to the asking host",
+		"doctor rdma --device mlx5_0,":                         "--device has an empty name",
 		"doctor rdma --peer 10.0.0.1:5":                        "without port",
 		"doctor rdma --peer 10.0.0.0/8":                        "is no host",
 		"doctor rdma --listen 10.1.1.1":                        "run hipfabric keygen",

@@ -28,14 +28,19 @@ func (s *System) recount(h *Host) {
 	for i := range h.Devices {
 		for j := range h.Devices[i].Ports {
 			p := &h.Devices[i].Ports[j]
-			p.Changes = map[string]int64{}
-			for name, now := range s.counters(h.Devices[i].Name, p.Number) {
-				if n := now - p.Counters[name]; n != 0 {
-					p.Changes[name] = n
-				}
-			}
+			p.Changes = grown(p.Counters, s.counters(h.Devices[i].Name, p.Number))
 		}
 	}
+}
+
+func grown(before, after map[string]int64) map[string]int64 {
+	changes := map[string]int64{}
+	for name, now := range after {
+		if n := now - before[name]; n != 0 {
+			changes[name] = n
+		}
+	}
+	return changes
 }
 
 // trouble says what a counter's growth means, by the names that the drivers give; "" for those that count what is ordinary.

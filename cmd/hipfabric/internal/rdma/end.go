@@ -16,19 +16,21 @@ const (
 	smallBytes = 16
 	largeBytes = 64 << 10 // many full packets at any MTU
 	receives   = 4
+	spinTime   = 200 * time.Microsecond // many times what a NIC takes
 )
 
 // end is a queue pair with memory: half of it is sent from, into the other half a peer writes.
 type end struct {
-	ctx  *verbs.Context
-	cq   *verbs.CQ
-	mem  *verbs.Memory
-	mr   *verbs.MR
-	qp   *verbs.QP
-	port int
-	gid  int
-	psn  uint32
-	addr verbs.GID
+	ctx     *verbs.Context
+	channel *verbs.Channel
+	cq      *verbs.CQ
+	mem     *verbs.Memory
+	mr      *verbs.MR
+	qp      *verbs.QP
+	port    int
+	gid     int
+	psn     uint32
+	addr    verbs.GID
 
 	to   Door
 	wcs  [8]verbs.WC
@@ -76,7 +78,10 @@ func newEnd(lib *verbs.Library, device string, port, index int) (_ *end, err err
 	if err != nil {
 		return nil, err
 	}
-	if e.cq, err = e.ctx.NewCQ(verbs.CQConfig{Entries: 2 * (receives + 1)}); err != nil {
+	if e.channel, err = e.ctx.NewChannel(); err != nil {
+		return nil, err
+	}
+	if e.cq, err = e.ctx.NewCQ(verbs.CQConfig{Entries: 2 * (receives + 1), Channel: e.channel}); err != nil {
 		return nil, err
 	}
 	if e.mem, err = verbs.NewMemory(2 * largeBytes); err != nil {
@@ -158,34 +163,55 @@ func (e *end) receive(ctx context.Context, n uint32, bytes int) (right bool, err
 	return right, nil
 }
 
-// poll takes completions until done. It does not let go of its processor, as a group's calls do not.
+// poll takes completions until done: it spins at first, as a group's calls do, and then waits without a processor.
 func (e *end) poll(ctx context.Context, done func() bool) error {
-	for turn := 1; !done(); turn++ {
-		k, err := e.cq.Poll(e.wcs[:])
-		if err != nil {
+	armed, began := false, time.Now()
+	for !done() {
+		n, err := e.take()
+		switch {
+		case err != nil:
 			return err
-		}
-		for _, wc := range e.wcs[:k] {
-			if err := e.cq.Err(wc); err != nil {
-				return err
-			}
-			if wc.Op != verbs.CompletedRecvWrite {
-				e.busy = false
-				continue
-			}
-			e.came = append(e.came, wc.Imm)
-			if _, err := e.qp.PostRecv(verbs.RecvWR{}); err != nil {
-				return err
-			}
-		}
-		if k == 0 {
+		case n > 0:
+			began = time.Now()
+		case time.Since(began) < spinTime:
 			runtime.Gosched() // the other end may be of this process
-			if turn%64 == 0 && ctx.Err() != nil {
-				return fmt.Errorf("nothing came: %w", context.Cause(ctx))
+		case !armed:
+			if err := e.cq.Arm(false); err != nil {
+				return err
 			}
+			armed = true // and look once more: what came before does not count
+		default:
+			if _, err := e.channel.Wait(ctx); ctx.Err() != nil {
+				return fmt.Errorf("nothing came: %w", context.Cause(ctx))
+			} else if err != nil {
+				return err
+			}
+			armed = false
 		}
 	}
 	return nil
+}
+
+// take sorts what has completed.
+func (e *end) take() (int, error) {
+	n, err := e.cq.Poll(e.wcs[:])
+	if err != nil {
+		return 0, err
+	}
+	for _, wc := range e.wcs[:n] {
+		if err := e.cq.Err(wc); err != nil {
+			return 0, err
+		}
+		if wc.Op != verbs.CompletedRecvWrite {
+			e.busy = false
+			continue
+		}
+		e.came = append(e.came, wc.Imm)
+		if _, err := e.qp.PostRecv(verbs.RecvWR{}); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
 }
 
 // within bounds a wait and says in the error what for.

@@ -33,6 +33,8 @@ type Host struct {
 	Nodes      []Node              `json:"nodes"`
 	IOMMU      string              `json:"iommu"` // "off", "passthrough", "on"
 	Devices    []Device            `json:"devices"`
+	Absent     []string            `json:"absent"` // devices that were asked for and are not here
+	Others     []string            `json:"others"` // devices that are here and were not asked for
 	Interfaces []machine.Interface `json:"interfaces"`
 	Firewalls  []string            `json:"firewalls"`
 }
@@ -158,6 +160,7 @@ type SelfTest struct {
 	Failed string `json:"failed"` // why they did not succeed; "" when they did
 	Cause  string `json:"cause"`
 	Trips
+	Changes map[string]int64 `json:"changes"` // of the port's counters meanwhile, which its Counters have
 }
 
 // Trips are the times from a write with immediate to the answer by another.

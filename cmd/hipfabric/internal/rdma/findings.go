@@ -35,7 +35,7 @@ func Findings(r *Report) []doctor.Finding {
 type hostRule func(side) []doctor.Finding
 
 func hostRules() []hostRule {
-	return []hostRule{noLibrary, noDevice, driverNotLoaded, notListed, noNode, noPermission, notOpened, memlock, noPort, selfTested, portDown, noGID, linkLocalOnly, otherNamespace,
+	return []hostRule{noLibrary, noDevice, absent, driverNotLoaded, notListed, noNode, noPermission, notOpened, memlock, noPort, selfTested, portDown, noGID, linkLocalOnly, otherNamespace,
 		smallMTU, sharedSubnet, bus, iommu, moderation, counted, countedNow, acsRedirects, noECN, software, foreign, infinibandPort, firewall}
 }
 

@@ -114,11 +114,16 @@ func counted(e side) []doctor.Finding {
 func countedNow(e side) []doctor.Finding {
 	var found []doctor.Finding
 	for _, p := range e.ports() {
-		names := troubles(p.port.Changes)
+		changes, during := p.port.Changes, "queue pairs were tried"
+		names := troubles(changes)
+		if t := p.port.SelfTest; len(names) == 0 && t != nil && t.Failed == "" { // of one that failed, that says enough
+			changes, during = t.Changes, "it wrote to itself"
+			names = troubles(changes)
+		}
 		if len(names) == 0 {
 			continue
 		}
-		found = append(found, doctor.Finding{Code: "counted-now", Severity: doctor.Warning, Seen: fmt.Sprintf("%s port %d counted %s while queue pairs were tried", p.device, p.port.Number, amounts(p.port.Changes, names, "+")), Bound: "none",
+		found = append(found, doctor.Finding{Code: "counted-now", Severity: doctor.Warning, Seen: fmt.Sprintf("%s port %d counted %s while %s", p.device, p.port.Number, amounts(changes, names, "+"), during), Bound: "none",
 			Why: trouble(names[0]) + ": each time a call waits for a timer or for packets to be sent again", Mend: []string{watch(p), "ethtool -S " + p.netdev() + " | grep -Ei 'err|drop|discard|pause'      (pause frames or PFC on NIC and switch, or ECN; cable)"}})
 	}
 	return found

@@ -13,7 +13,7 @@ const overTCP = "groups of this host go over TCP"
 
 func noLibrary(e side) []doctor.Finding {
 	switch {
-	case e.Place.WSL && len(e.Devices) == 0:
+	case e.Place.WSL && len(e.Devices)+len(e.Others) == 0:
 		return one(doctor.Finding{Code: "wsl", Severity: doctor.Error, Seen: "this is WSL, whose kernel has no RDMA and gets none of Windows' devices", Bound: "Linux itself, or a virtual machine that has the NIC",
 			Why: overTCP, Mend: []string{"boot Linux on the machine, or pass the NIC to a virtual machine with Linux: WSL cannot have it"}})
 	case e.NoLibrary == "":
@@ -30,7 +30,7 @@ func noLibrary(e side) []doctor.Finding {
 }
 
 func noDevice(e side) []doctor.Finding {
-	if len(e.Devices) > 0 || e.Place.WSL || len(e.asleep()) > 0 || e.OS != "" && !strings.HasPrefix(e.OS, "linux") {
+	if len(e.Devices)+len(e.Others) > 0 || e.Place.WSL || len(e.asleep()) > 0 || e.OS != "" && !strings.HasPrefix(e.OS, "linux") {
 		return nil
 	}
 	f := doctor.Finding{Code: "no-device", Severity: doctor.Error, Seen: "the kernel has no RDMA device", Bound: "an RDMA NIC and its driver", Mend: []string{"lspci -nn | grep -Ei 'ethernet|infiniband'      (is there an RDMA NIC?)"}}
@@ -60,6 +60,31 @@ func noDevice(e side) []doctor.Finding {
 	return one(f)
 }
 
+// absent finds devices that were asked for by name, where there are others.
+func absent(e side) []doctor.Finding {
+	if len(e.Absent) == 0 || len(e.Devices)+len(e.Others) == 0 {
+		return nil
+	}
+	there := append([]string{}, e.Others...)
+	for _, d := range e.Devices {
+		there = append(there, d.Name)
+	}
+	slices.Sort(there)
+	var found []doctor.Finding
+	for _, name := range e.Absent {
+		f := doctor.Finding{Code: "unknown-device", Severity: doctor.Error, Seen: "there is no device " + name, Bound: "a device that is there: " + strings.Join(there, ", "), Why: "it was asked for by its name"}
+		meant := nearest(name, there)
+		if meant == "" {
+			meant = strings.Join(there, ",")
+		} else {
+			f.Seen += "; did you mean " + meant + "?"
+		}
+		f.Mend = []string{"hipfabric doctor rdma --device " + meant}
+		found = append(found, f)
+	}
+	return found
+}
+
 // asleep are the drivers of interfaces that could do RDMA, and whose part for it is not loaded.
 func (h *Host) asleep() map[string]string {
 	found := map[string]string{}
@@ -73,7 +98,7 @@ func (h *Host) asleep() map[string]string {
 
 func driverNotLoaded(e side) []doctor.Finding {
 	severity := doctor.Warning
-	if len(e.Devices) == 0 {
+	if len(e.Devices)+len(e.Others) == 0 {
 		severity = doctor.Error
 	}
 	var found []doctor.Finding

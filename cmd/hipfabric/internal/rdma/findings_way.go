@@ -180,7 +180,11 @@ func railFailed(r *Report) []doctor.Finding {
 			continue
 		}
 		netdev := orWord(rail.Near.NetDev, "IFACE")
-		f := doctor.Finding{Code: "rail-failed", Severity: doctor.Error, Seen: fmt.Sprintf("between %s: %s", rail, rail.Failed), Bound: "messages and answers"}
+		severity := doctor.Error
+		if r.Meeting.ambiguous(rail) {
+			severity = doctor.Warning
+		}
+		f := doctor.Finding{Code: "rail-failed", Severity: severity, Seen: fmt.Sprintf("between %s: %s", rail, rail.Failed), Bound: "messages and answers"}
 		switch {
 		case rail.Cause == CauseMemlock:
 			f.Why, f.Mend = "the process may not lock so much memory", []string{"ulimit -l unlimited      (on the host that says so)"}
@@ -203,6 +207,14 @@ func railFailed(r *Report) []doctor.Finding {
 		found = append(found, f)
 	}
 	return found
+}
+
+// ambiguous says that a way is one of several by its addresses, and that both its ports have one that works: the two may not be joined.
+func (m *Meeting) ambiguous(rail Rail) bool {
+	works := func(of func(Rail) [2]any) bool {
+		return slices.ContainsFunc(m.Rails, func(o Rail) bool { return o.Failed == "" && of(o) == of(rail) })
+	}
+	return works(func(r Rail) [2]any { return r.Near.at() }) && works(func(r Rail) [2]any { return r.Far.at() })
 }
 
 func wrongBytes(r *Report) []doctor.Finding {

@@ -44,6 +44,16 @@ func bridge(control uint16) string {
 	return string(space)
 }
 
+// counts has a counter grow while messages go.
+func counts(to string) func(*planted) {
+	return func(p *planted) {
+		p.verbs.HCA(0).Tamper(func(imm, n uint32) (uint32, uint32) {
+			p.write(port1+"/hw_counters/out_of_sequence", to)
+			return imm, n
+		})
+	}
+}
+
 func hostCases() []hostCase {
 	limit := func(soft, hard int64) func(*planted) {
 		return func(p *planted) { p.sys.Limits = func() (int64, int64, bool) { return soft, hard, true } }
@@ -67,7 +77,10 @@ func hostCases() []hostCase {
 		{"no-device", doctor.Error, "ethmem0 (r8169)", "rdma link add rxe0 type rxe netdev ethmem0", bare},
 		{"no-device", doctor.Error, "over TCP", "on the container's host", all(bare, file(".dockerenv", ""))},
 		{"no-device", doctor.Error, "over TCP", "virtual machine's host", all(bare, file("proc/cpuinfo", "flags\t: fpu hypervisor lahf_lm"))},
+		{"unknown-device", doctor.Error, "there is no device mlx5_0\na device that is there: mem0", "doctor rdma --device mem0", func(p *planted) { p.sys.Only = []string{"mlx5_0"} }},
+		{"unknown-device", doctor.Error, "there is no device men0; did you mean mem0?", "doctor rdma --device mem0", func(p *planted) { p.sys.Only = []string{"men0", "mem0"} }},
 		{"driver-not-loaded", doctor.Error, "irdma, is not loaded (available)", "modprobe irdma", all(bare, func(p *planted) { p.interfaces[0].Driver = "ice" })},
+		{"driver-not-loaded", doctor.Error, "irdma, is not loaded (available)", "modprobe irdma      (on the container's host)", all(bare, file(".dockerenv", ""), func(p *planted) { p.interfaces[0].Driver = "ice" })},
 		{"driver-not-loaded", doctor.Warning, "bnxt_re, is not loaded (missing)", "apt-get install linux-modules-extra-6.1.0 && modprobe bnxt_re", func(p *planted) {
 			p.interfaces = append(p.interfaces, machine.Interface{Name: "eth9", Driver: "bnxt_en"})
 		}},
@@ -109,6 +122,7 @@ func hostCases() []hostCase {
 		{"software-device", doctor.Note, "in software", "rdma link delete mem0", (*planted).software},
 		{"firewall", doctor.Note, "ufw at work", "ufw allow 4791/udp", all((*planted).software, func(p *planted) { p.firewalls = []string{"ufw"} })},
 		{"counted", doctor.Note, "mem0 port 1 has counted local_ack_timeout_err 7", "rdma statistic show link mem0/1", file(port1+"/hw_counters/local_ack_timeout_err", "7")},
+		{"counted-now", doctor.Warning, "mem0 port 1 counted out_of_sequence +2 while it wrote to itself", "ethtool -S ethmem0", counts("2")},
 		{"no-ecn", doctor.Note, "ethmem0 has ECN for RoCE off", "ecn/roce_np/enable/3", all(file("sys/class/net/ethmem0/ecn/roce_np/enable/3", "0"), file("sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/net/ethmem0/dev_port", "0"))},
 		{"infiniband-port", doctor.Note, "an InfiniBand port", "mstconfig -d 0000:01:00.0 set LINK_TYPE_P1=2", all(refuse("ibv_open_device", syscall.EIO), file(port1+"/link_layer", "InfiniBand"))},
 		{"not-roce", doctor.Note, "does not speak RoCE", "rdma dev show efa0", func(p *planted) { p.write(infiniband+"/efa0/node_type", "8: Unspecified") }},
@@ -181,6 +195,15 @@ func TestWhatIsAlmostWrongIsNotFound(t *testing.T) {
 			assert.Empty(t, r.Findings, "%v", codes(r))
 		})
 	}
+}
+
+func TestCountersAreReadBeforeAndAfterAPortWritesToItself(t *testing.T) {
+	l := newLab(t, verbstest.Switch(1, 1))
+	l.hosts[0].write(port1+"/hw_counters/out_of_sequence", "5")
+	counts("7")(l.hosts[0])
+	p := l.hosts[0].look().Host.Devices[0].Ports[0]
+	assert.Equal(t, map[string]int64{"out_of_sequence": 2}, p.SelfTest.Changes)
+	assert.EqualValues(t, 7, p.Counters["out_of_sequence"])
 }
 
 func TestTwoPortsOfOneSubnetAreFound(t *testing.T) {

@@ -21,6 +21,9 @@ func (s *System) try(ctx context.Context, h *Host) {
 		for j := range d.Ports {
 			if p := &d.Ports[j]; d.Listed && d.Failed == "" && !d.Foreign && p.Usable() && ctx.Err() == nil {
 				p.SelfTest = selfTest(ctx, lib, d.Name, p)
+				before := p.Counters
+				p.Counters = s.counters(d.Name, p.Number) // a peer's trial counts from here
+				p.SelfTest.Changes = grown(before, p.Counters)
 			}
 		}
 	}

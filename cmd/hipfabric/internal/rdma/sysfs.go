@@ -18,7 +18,7 @@ const (
 func (s *System) kernelDevices() []Device {
 	list := []Device{}
 	for _, name := range s.list(infiniband) {
-		d := Device{Name: name, Firmware: s.line(infiniband, name, "fw_ver"), PCI: s.pci(name)}
+		d := Device{Name: name, Ports: []Port{}, Firmware: s.line(infiniband, name, "fw_ver"), PCI: s.pci(name)}
 		if kind := s.line(infiniband, name, "node_type"); kind != "" && !strings.HasPrefix(kind, "1:") {
 			d.Foreign = true
 		}
@@ -145,7 +145,7 @@ func (d *Device) port(n int) *Port {
 			return &d.Ports[i]
 		}
 	}
-	d.Ports = append(d.Ports, Port{Number: n, Chosen: -1})
+	d.Ports = append(d.Ports, Port{Number: n, Chosen: -1, GIDs: []GID{}})
 	return &d.Ports[len(d.Ports)-1]
 }
 

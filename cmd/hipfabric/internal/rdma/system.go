@@ -15,7 +15,8 @@ import (
 
 // System is where a host's facts come from.
 type System struct {
-	Root       string // of /sys, /proc, /dev and /lib: "/" but in tests
+	Only       []string // devices to look at; none: all
+	Root       string   // of /sys, /proc, /dev and /lib: "/" but in tests
 	Load       func() (*verbs.Library, error)
 	Interfaces func() ([]machine.Interface, error)
 	Limits     func() (soft, hard int64, told bool) // of locked memory, or NoLimit
@@ -45,6 +46,7 @@ func (s *System) Look(ctx context.Context) *Host {
 	h.Devices = s.kernelDevices()
 	h.Nodes = s.nodes()
 	s.ask(h)
+	s.choose(h)
 	for i := range h.Devices {
 		d := &h.Devices[i]
 		for j := range d.Ports {
@@ -76,9 +78,31 @@ func (s *System) ask(h *Host) {
 		i := slices.IndexFunc(h.Devices, func(o Device) bool { return o.Name == d.Name() })
 		if i < 0 {
 			i = len(h.Devices)
-			h.Devices = append(h.Devices, Device{Name: d.Name()})
+			h.Devices = append(h.Devices, Device{Name: d.Name(), Ports: []Port{}})
 		}
 		h.Devices[i].open(d)
+	}
+}
+
+// choose keeps the devices that were asked for.
+func (s *System) choose(h *Host) {
+	h.Absent, h.Others = []string{}, []string{}
+	if len(s.Only) == 0 {
+		return
+	}
+	kept := []Device{}
+	for _, d := range h.Devices {
+		if slices.Contains(s.Only, d.Name) {
+			kept = append(kept, d)
+		} else {
+			h.Others = append(h.Others, d.Name)
+		}
+	}
+	h.Devices = kept
+	for _, name := range s.Only {
+		if !slices.ContainsFunc(kept, func(d Device) bool { return d.Name == name }) {
+			h.Absent = append(h.Absent, name)
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package rdma
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +128,41 @@ func TestGuessedWaysThatAreNoneAreNoFinding(t *testing.T) {
 	assert.NotContains(t, codes(r), "rail-failed")
 	assert.Contains(t, codes(r), "link-local-only of this host")
 	assert.Contains(t, codes(r), "link-local-only of the peer")
+}
+
+// TestOneSubnetForTwoCablesIsAWarningOfEachWayThatIsNone: the addresses say that each port reaches each.
+func TestOneSubnetForTwoCablesIsAWarningOfEachWayThatIsNone(t *testing.T) {
+	l := newLab(t, verbstest.Switch(2, 2))
+	for i, h := range l.hosts {
+		for j := range 2 {
+			address := fmt.Sprintf("10.77.0.%d", 1+i+10*j)
+			hca := h.verbs.HCA(j)
+			require.NoError(t, hca.GIDs(verbs.GIDEntry{Index: 3, Type: verbs.GIDRoCEv2, GID: netip.MustParseAddr(address).As16(), NetDev: hca.NetDev()}))
+			h.interfaces[j].Addresses = []string{address + "/24"}
+		}
+	}
+	r := l.meet(nil)
+	require.Len(t, r.Meeting.Rails, 4)
+	failed := 0
+	for _, f := range r.Findings {
+		if f.Code == "rail-failed" {
+			failed++
+			assert.Equal(t, doctor.Warning, f.Severity, f.Seen)
+		}
+	}
+	assert.Equal(t, 2, failed)
+	find(t, r, "shared-subnet", "")
+}
+
+func TestOnlyTheDevicesThatWereAskedForAreTried(t *testing.T) {
+	l := newLab(t, verbstest.Switch(2, 2))
+	l.hosts[0].sys.Only = []string{"mem1"}
+	r := l.meet(nil)
+	require.Len(t, r.Host.Devices, 1)
+	assert.Equal(t, []string{"mem0"}, r.Host.Others)
+	require.Len(t, r.Meeting.Rails, 1)
+	assert.Equal(t, "mem1", r.Meeting.Rails[0].Near.Device)
+	assert.Empty(t, codes(r))
 }
 
 func TestWithoutRDMAOnEitherHostTheyMeetAllTheSame(t *testing.T) {
