@@ -42,7 +42,7 @@ func TestEverySettingReachesWhatItConfigures(t *testing.T) {
 	r := roceConfig(&c, nil, "host", spinPolicy{spinFor: c.SpinFor, yield: true})
 	assert.NotNil(t, r.Failed)
 	r.Failed = nil
-	assert.Equal(t, roce.Config{Group: "decode", Channel: "host", Devices: []string{"=mlx5_1"}, EagerBytes: 4096, SlotBytes: roce.DefaultSlotBytes,
+	assert.Equal(t, roce.Config{Group: "decode", Channel: "host", HCAs: []string{"=mlx5_1"}, EagerBytes: 4096, SlotBytes: roce.DefaultSlotBytes,
 		TrafficClass: 104, Timeout: 2 * time.Second, SpinFor: time.Microsecond, Yield: true, Verify: true, Logger: c.Logger}, r)
 	assert.IsType(t, c.RDMA.Seam(), rdma(c.RDMA))
 }

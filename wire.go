@@ -66,7 +66,7 @@ func openWire(ctx context.Context, name string, c *Config, m mesh, v vote, chann
 }
 
 func roceConfig(c *Config, m mesh, channel string, policy spinPolicy) roce.Config {
-	return roce.Config{Group: c.Name, Channel: channel, Devices: c.HCAs, EagerBytes: c.EagerBytes, SlotBytes: roceSlot(c.EagerBytes), TrafficClass: c.TrafficClass,
+	return roce.Config{Group: c.Name, Channel: channel, HCAs: c.HCAs, EagerBytes: c.EagerBytes, SlotBytes: roceSlot(c.EagerBytes), TrafficClass: c.TrafficClass,
 		Timeout: c.Timeout, SpinFor: policy.spinFor, Yield: policy.yield, Verify: c.Verify, Failed: func(cause error) { _ = m.Report(cause) }, Logger: c.Logger}
 }
 

@@ -21,7 +21,8 @@ func newDemo(line []string) *cobra.Command {
 		Short: "Two ranks on this machine: every operation checked, from host and device memory, latency tables",
 		Long: `Start two ranks as two processes that meet over loopback, check every operation with every type and reduction bit for bit
 against the reference, print tables of latencies and one PASS line. First from host memory, then from device memory, with
-both gates and in a captured graph: on a real GPU where there is one, else on the software device; the PASS line says which.`,
+both gates and in a captured graph: on a real GPU where there is one, else on the software device; the PASS line says which.
+Last over RoCE, host memory and device memory: two ranks of one process, whose HCAs and devices are in its memory.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !asRank {
@@ -37,25 +38,28 @@ both gates and in a captured graph: on a real GPU where there is one, else on th
 				return err
 			}
 			none := err
-			err = within(cmd, cfg, func(ctx context.Context, g *hipfabric.Group) error {
-				out, progress := cmd.OutOrStdout(), cmd.ErrOrStderr()
-				if g.Rank() != 0 {
-					out, progress = io.Discard, io.Discard
+			out, progress := cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if cfg.Rank != 0 {
+				out, progress = io.Discard, io.Discard
+			}
+			var about, device, wires string
+			err = within(cmd, cfg, func(ctx context.Context, g *hipfabric.Group) (err error) {
+				if about, err = demo(g, out, progress); err != nil {
+					return err
 				}
-				about, err := demo(g, out, progress)
-				if err != nil {
-					return passed(out, "", err)
-				}
-				device := fmt.Sprintf("device memory not at all: %v", none)
+				device = fmt.Sprintf("device memory not at all: %v", none)
 				if picked != nil {
 					device, err = demoDevice(ctx, g, picked, out, progress)
 				}
-				return passed(out, about+"; "+device, err)
+				return err
 			})
 			if picked != nil && err == nil {
 				err = picked.Close()
 			}
-			return err
+			if cfg.Rank == 0 && err == nil {
+				wires, err = demoRoCE(cmd, picked != nil, out, progress)
+			}
+			return passed(out, about+"; "+device+"; "+wires, err)
 		},
 	}
 	cmd.Flags().BoolVar(&asRank, "as-rank", false, "be one of the two ranks")

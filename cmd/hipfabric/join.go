@@ -42,11 +42,12 @@ type joinFlags struct {
 	kind        string
 	verbose     bool
 	staged      stagedFlags
+	wire        wireFlags
 }
 
 // shared are the flags that every rank should have alike, so that they go into a command for another host.
 func (f *joinFlags) shared() []string {
-	return []string{"kind", "device", "gate", "part", "timeout", "eager", "window", "lanes", "sockbuf", "verify"}
+	return []string{"kind", "over", "traffic-class", "device", "gate", "part", "timeout", "eager", "window", "lanes", "sockbuf", "verify"}
 }
 
 func (f *joinFlags) add(cmd *cobra.Command) {
@@ -56,7 +57,7 @@ func (f *joinFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.master, "master", "", "rank 0's host:port, or file:PATH on one host; default: HIPFABRIC_MASTER")
 	flags.StringVar(&f.secretFile, "secret-file", "", "file with the group's secret, needed beyond loopback (see keygen); default: HIPFABRIC_SECRET_FILE")
 	flags.BoolVar(&f.insecure, "insecure", false, "go beyond loopback without a secret: anyone who reaches the port can join")
-	flags.StringVar(&f.kind, "kind", "tcp", "path to measure: "+strings.Join(kinds(), ", ")+" (device memory, over tcp)")
+	flags.StringVar(&f.kind, "kind", kindTCP, "path to measure: "+strings.Join(kinds(), ", ")+" (device memory)")
 	flags.DurationVar(&f.openTimeout, "open-timeout", 0, "of the meeting of all ranks; 0 is 5m")
 	flags.DurationVar(&f.timeout, "timeout", 0, "of a call without progress; 0 is 30s, negative is none")
 	flags.StringVar(&f.eager, "eager", "0", "bytes, as 32K, up to which a call goes out in one write; 0 is 32K")
@@ -66,11 +67,12 @@ func (f *joinFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.buffer, "sockbuf", "auto", "bytes of each socket buffer, as 64K; auto lets the system grow them")
 	flags.DurationVar(&f.spin, "spin", 0, "how long a wait spins before it parks; 0 is a measured default")
 	flags.BoolVar(&f.verify, "verify", false, "checksum every payload (CRC32C)")
+	f.wire.add(cmd)
 	f.staged.add(cmd)
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log the opening and closing of the group")
 }
 
-func kinds() []string { return []string{"tcp", kindStaged} }
+func kinds() []string { return append(wires(), kindStaged) }
 
 // config merges the environment with the flags that were given.
 func (f *joinFlags) config(cmd *cobra.Command) (hipfabric.Config, error) {
@@ -125,7 +127,9 @@ func (f *joinFlags) apply(cmd *cobra.Command, cfg *hipfabric.Config) error {
 	if err := f.staged.check(cmd, f.kind, cfg); err != nil {
 		return err
 	}
-	cfg.Paths = []string{"tcp"}
+	if err := f.wire.apply(cmd, f.kind, cfg); err != nil {
+		return err
+	}
 	cfg.Logger = logger(cmd, f.verbose)
 	return cfg.Validate()
 }

@@ -45,9 +45,10 @@ Send there and one back, its time half of both, and covers recv. send-recv is a 
 0-1, 2-3 and so on. Columns are nccl-tests': time is the mean, algbw is the operation's bytes (of a gather: all ranks')
 over the time, busbw is algbw times 2(n-1)/n for all-reduce, (n-1)/n for gathers, reduce-scatter and all-to-all, 1 otherwise.
 
-With --kind staged the calls are made from device memory, over tcp: a time is from queueing a call until its stream has passed
-it, and queued_p50_us is what the caller spent in queueing it. Ranks whose GPU has one PCI id on one host share it, and the
-table says so.
+With --kind roce they go over queue pairs of RoCE NICs; "hipfabric doctor rdma" says what a host lacks for that.
+With --kind staged the calls are made from device memory, over tcp or what --over says: a time is from queueing a call until
+its stream has passed it, and queued_p50_us is what the caller spent in queueing it. Ranks whose GPU has one PCI id on one
+host share it, and the table says so.
 
 --json writes one object a line; the first describes the environment. With --json - the tables go to standard error.
 nccl-tests' -b, -e, -f and -w are taken as well; its -n is --iters here, since -n starts ranks.`,
@@ -56,6 +57,7 @@ nccl-tests' -b, -e, -f and -w are taken as well; its -n is --iters here, since -
   hipfabric perf --listen=10.0.0.1 --secret-file key     and, on the other host, the command that it prints
   hipfabric run --hosts a,b -- hipfabric perf --op exchange --sizes 4M
   hipfabric perf -n 2 --suite
+  hipfabric run --hosts a,b -- hipfabric perf --kind roce --hca =mlx5_0
   hipfabric perf -n 4 --kill-after 2s`,
 		Args: perfArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },

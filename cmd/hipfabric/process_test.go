@@ -79,7 +79,7 @@ func TestTheDemoPasses(t *testing.T) {
 	require.Equal(t, exitOK, code, "%s%s", out, stderr)
 	assert.Less(t, time.Since(began), patience)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	assert.Equal(t, "PASS: host memory over tcp; "+demoOn(out), lines[len(lines)-1])
+	assert.Equal(t, "PASS: host memory over tcp; "+demoOn(out)+" over roce on HCAs in memory", lines[len(lines)-1])
 	assert.Equal(t, 1, strings.Count(out, "PASS"))
 	for _, op := range opNames() {
 		assert.Contains(t, out, " "+op+" ")

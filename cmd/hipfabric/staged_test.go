@@ -20,9 +20,9 @@ import (
 	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/measure"
 )
 
-// demoOn is what the demo's last line says of device memory on a machine without a GPU.
+// demoOn is what the demo's last line says of device memory on a machine without a GPU, up to what went over RoCE.
 func demoOn(string) string {
-	return "device memory staged over tcp on the software device, gates words and kernels, 20 replays of a captured graph"
+	return "device memory staged over tcp on the software device, gates words and kernels, 20 replays of a captured graph; host memory and software devices'"
 }
 
 // results are the measurements of a JSON file, after the environment.

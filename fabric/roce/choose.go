@@ -31,7 +31,7 @@ func (e *endpoint) subnet() netip.Prefix { return netip.PrefixFrom(e.Addr(), e.P
 
 func (e *endpoint) linkLocal() bool { return e.Addr().IsLinkLocalUnicast() }
 
-// name is the port's, as Devices has it.
+// name is the port's, as HCAs has it.
 func (e *endpoint) name() string { return portName(e.Device, e.Port) }
 
 func (e *endpoint) String() string { return fmt.Sprintf("%s %v/%d", e.name(), e.Addr(), e.Prefix) }
@@ -66,7 +66,7 @@ func choose(ports []Port, list selection, addresses func(netdev string) ([]netip
 		}
 		up = true
 		if used == maxPorts {
-			c.denied = append(c.denied, fmt.Sprintf("%s is one too many: %d ports are used at most; choose by Devices", name, maxPorts))
+			c.denied = append(c.denied, fmt.Sprintf("%s is one too many: %d ports are used at most; choose by HCAs", name, maxPorts))
 			continue
 		}
 		gids, err := p.candidates()

@@ -127,7 +127,7 @@ func TestPortsThatCarryNothingAreNamedWithTheReason(t *testing.T) {
 	assert.Equal(t, []string{"a:1 10.0.0.1/24 @3"}, chosen(c))
 	assert.Equal(t, []string{"b:1: down", "c:1 is InfiniBand, not Ethernet",
 		"d:1 has no GID of RoCE v2 with an IP address; it has 0 fe80::1 (RoCE v1), 2 10.0.0.1 (RoCE v1)",
-		"e:1 has no GID of RoCE v2 with an IP address; it has none", "f:1 has an active MTU of 0 bytes, which is none of RoCE's", `g:1 is excluded by Devices[0] "^g"`}, c.denied)
+		"e:1 has no GID of RoCE v2 with an IP address; it has none", "f:1 has an active MTU of 0 bytes, which is none of RoCE's", `g:1 is excluded by HCAs[0] "^g"`}, c.denied)
 
 	for _, tc := range []struct {
 		devices string
@@ -140,7 +140,7 @@ func TestPortsThatCarryNothingAreNamedWithTheReason(t *testing.T) {
 		{"", ports[1:5], fabric.ErrUnsupported, "no port has a usable GID: b:1: down; c:1 is InfiniBand, not Ethernet; d:1 has no GID of RoCE v2 with an IP address; it has 0 fe80::1 (RoCE v1), 2 10.0.0.1 (RoCE v1); e:1 has no"},
 		{"", []Port{{Device: "h", Port: 1, State: "it does not open: permission denied"}}, fabric.ErrUnsupported, "no port is active Ethernet: h:1: it does not open: permission denied; bring"},
 		{"=b", ports, fabric.ErrUnsupported, "no port is active Ethernet: b:1: down"},
-		{"^a", ports[:1], fabric.ErrInvalid, `Devices ["^a"] leaves no port; there are: a:1`},
+		{"^a", ports[:1], fabric.ErrInvalid, `HCAs ["^a"] leaves no port; there are: a:1`},
 		{"aa", ports[:2], fabric.ErrInvalid, `did you mean a?`},
 	} {
 		_, err := choose(tc.ports, mustParse(t, tc.devices), hostOf())
@@ -165,8 +165,8 @@ func TestAPinnedGIDIsCheckedAndItsReasonTold(t *testing.T) {
 		want    []string
 		why     string
 	}{
-		{[]string{"a:1:9"}, []string{"a:1 10.0.9.1/24 @9"}, `RoCE v2, as Devices[0] "a:1:9" says`},
-		{[]string{"=a:1:1"}, []string{"a:1 fe80::1/64 @1"}, `RoCE v2, as Devices[0] "=a:1:1" says`},
+		{[]string{"a:1:9"}, []string{"a:1 10.0.9.1/24 @9"}, `RoCE v2, as HCAs[0] "a:1:9" says`},
+		{[]string{"=a:1:1"}, []string{"a:1 fe80::1/64 @1"}, `RoCE v2, as HCAs[0] "=a:1:1" says`},
 		{[]string{"b", "a:1:9", "a:1:3"}, []string{"b:1 10.0.1.1/24 @9", "a:1 10.0.9.1/24 @9", "a:1 10.0.0.1/24 @3"}, "IPv4"},
 	} {
 		c, err := choose(ports, mustParse(t, tc.devices...), hostOf())
@@ -175,8 +175,8 @@ func TestAPinnedGIDIsCheckedAndItsReasonTold(t *testing.T) {
 		assert.Contains(t, c.taken[0], tc.why)
 	}
 	for _, tc := range []struct{ device, want string }{
-		{"a:1:7", `Devices[0] "a:1:7": a:1 has no GID 7; it has 0 fe80::1 (RoCE v1), 1 fe80::1 (RoCE v2), 2`},
-		{"a:1:2", `Devices[0] "a:1:2": GID 2 of a:1 is 10.0.0.1, RoCE v1; RoCE v2 is needed; it has 0 fe80::1`},
+		{"a:1:7", `HCAs[0] "a:1:7": a:1 has no GID 7; it has 0 fe80::1 (RoCE v1), 1 fe80::1 (RoCE v2), 2`},
+		{"a:1:2", `HCAs[0] "a:1:2": GID 2 of a:1 is 10.0.0.1, RoCE v1; RoCE v2 is needed; it has 0 fe80::1`},
 	} {
 		_, err := choose(ports, mustParse(t, tc.device), hostOf())
 		assert.ErrorIs(t, err, fabric.ErrInvalid)
@@ -193,7 +193,7 @@ func TestNoMorePortsThanAdvertsHold(t *testing.T) {
 	c, err := choose(ports, nil, hostOf())
 	require.NoError(t, err)
 	assert.Len(t, c.ends, maxPorts)
-	assert.Equal(t, []string{"dq:1 is one too many: 16 ports are used at most; choose by Devices", "dr:1 is one too many: 16 ports are used at most; choose by Devices"}, c.denied)
+	assert.Equal(t, []string{"dq:1 is one too many: 16 ports are used at most; choose by HCAs", "dr:1 is one too many: 16 ports are used at most; choose by HCAs"}, c.denied)
 }
 
 func TestAnInterfaceIsAskedForOnce(t *testing.T) {

@@ -148,7 +148,7 @@ func TestAPairWithoutAWayIsRefusedByName(t *testing.T) {
 		"both kinds of it":   {[][]endpoint{rankWith("a:1 169.254.0.1/16"), rankWith("b:1 fe80::1/64")}, []string{"ranks 0 and 1 have no rail"}},
 		"no port":            {[][]endpoint{rankWith("a:1 10.0.0.1/24"), nil}, []string{"rank 1 has none"}},
 		"two link-local cables": {[][]endpoint{rankWith("a:1 fe80::1/64", "b:1 fe80::2/64"), rankWith("c:1 fe80::3/64", "d:1 fe80::4/64")},
-			[]string{"ranks 0 and 1", "link-local ones do not say which cable they are on (rank 0 has 2 link-local ports): give each cable a subnet, or leave one port a rank by Devices"}},
+			[]string{"ranks 0 and 1", "link-local ones do not say which cable they are on (rank 0 has 2 link-local ports): give each cable a subnet, or leave one port a rank by HCAs"}},
 		"a ring of three, all link-local": {[][]endpoint{rankWith("a:1 fe80::1/64", "b:1 fe80::2/64"), rankWith("a:1 fe80::3/64", "b:1 fe80::4/64"), rankWith("a:1 fe80::5/64", "b:1 fe80::6/64")},
 			[]string{"ranks 0 and 1", "link-local ones", "likewise 0 and 2, 1 and 2"}},
 		"a ring of four with two link-local cables": {[][]endpoint{

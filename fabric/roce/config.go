@@ -57,11 +57,11 @@ func (o Order) String() string {
 type Config struct {
 	Group   string // name
 	Channel string // "host", at most 64 bytes; channels of a group have queue pairs of their own
-	// Devices chooses HCAs, their ports, and in an emergency their GIDs: dev, dev:port or dev:port:gid. mlx5 stands for all devices that
+	// HCAs chooses HCAs, their ports, and in an emergency their GIDs: dev, dev:port or dev:port:gid. mlx5 stands for all devices that
 	// begin so, =mlx5_1 for that one; ^ before it excludes, a device or a port. Where some choose, their order is that of the rails in a
 	// subnet of several ports. A GID's index changes with the host's addresses, so one that is given here is checked. At most MaxDevices;
 	// none: all devices.
-	Devices []string
+	HCAs []string
 	// Stripes is the lanes of a pair, at most MaxStripes; 0 is one a rail. Fewer than rails leave rails idle, more put several on a rail.
 	// A relayed pair has at least one through each neighbour.
 	Stripes int
@@ -99,7 +99,7 @@ func (c *Config) Validate() error {
 	if len(c.Channel) > maxChannel {
 		return fabric.Invalidf("Channel has %d bytes; at most %d are allowed", len(c.Channel), maxChannel)
 	}
-	if _, err := parseDevices(c.Devices); err != nil {
+	if _, err := parseDevices(c.HCAs); err != nil {
 		return err
 	}
 	if c.Stripes < 0 || c.Stripes > MaxStripes {

@@ -53,8 +53,8 @@ func TestASettingOutOfRangeIsNamedWithItsValueAndBound(t *testing.T) {
 		want   []string
 	}{
 		{func(c *Config) { c.Channel = strings.Repeat("x", 65) }, []string{"Channel has 65 bytes", "64"}},
-		{func(c *Config) { c.Devices = make([]string, 33) }, []string{"Devices has 33", "32"}},
-		{func(c *Config) { c.Devices = []string{"a:0"} }, []string{`Devices[0] is "a:0"`, "1..255"}},
+		{func(c *Config) { c.HCAs = make([]string, 33) }, []string{"HCAs has 33", "32"}},
+		{func(c *Config) { c.HCAs = []string{"a:0"} }, []string{`HCAs[0] is "a:0"`, "1..255"}},
 		{func(c *Config) { c.Stripes = 9 }, []string{"Stripes is 9", "8"}},
 		{func(c *Config) { c.Stripes = -1 }, []string{"Stripes is -1"}},
 		{func(c *Config) { c.SlotBytes = 100 }, []string{"SlotBytes is 100", "multiple of 64"}},

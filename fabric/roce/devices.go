@@ -16,7 +16,7 @@ const (
 	devicesForms = "dev, dev:port or dev:port:gid is needed (mlx5 is all that begin so, =mlx5_1 that one), with ^ before it to exclude"
 )
 
-// selector is an element of Config.Devices.
+// selector is an element of Config.HCAs.
 type selector struct {
 	at             int    // in the list
 	text           string // as it stands there
@@ -39,13 +39,13 @@ func (p *picked) name() string { return portName(p.port.Device, p.port.Port) }
 
 func parseDevices(texts []string) (selection, error) {
 	if len(texts) > MaxDevices {
-		return nil, fabric.Invalidf("Devices has %d elements; at most %d are allowed", len(texts), MaxDevices)
+		return nil, fabric.Invalidf("HCAs has %d elements; at most %d are allowed", len(texts), MaxDevices)
 	}
 	var list selection
 	for i, text := range texts {
 		s, err := parseDevice(text)
 		if err != nil {
-			return nil, fabric.Invalidf("Devices[%d] is %.*q: %v; %s", i, maxSelector, text, err, devicesForms)
+			return nil, fabric.Invalidf("HCAs[%d] is %.*q: %v; %s", i, maxSelector, text, err, devicesForms)
 		}
 		s.at, s.text = i, text
 		list = append(list, s)
@@ -92,7 +92,7 @@ func nameable(device string) bool {
 }
 
 // name is the selector's, for messages.
-func (s *selector) name() string { return fmt.Sprintf("Devices[%d] %q", s.at, s.text) }
+func (s *selector) name() string { return fmt.Sprintf("HCAs[%d] %q", s.at, s.text) }
 
 func (s *selector) names(device string) bool {
 	if s.exact {
@@ -126,7 +126,7 @@ func (l selection) pick(ports []Port) (chosen []picked, left []string, err error
 	}
 	for i := range ports {
 		if !taken[i] {
-			left = append(left, portName(ports[i].Device, ports[i].Port)+" is not in Devices")
+			left = append(left, portName(ports[i].Device, ports[i].Port)+" is not in HCAs")
 		}
 	}
 	for _, s := range l {
@@ -135,7 +135,7 @@ func (l selection) pick(ports []Port) (chosen []picked, left []string, err error
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, nil, fabric.Invalidf("Devices %q leaves no port; there are: %s", l.texts(), listed(portNames(ports)))
+		return nil, nil, fabric.Invalidf("HCAs %q leaves no port; there are: %s", l.texts(), listed(portNames(ports)))
 	}
 	return chosen, left, nil
 }

@@ -59,7 +59,7 @@ func TestDevicesChooseExcludeAndOrder(t *testing.T) {
 	require.NoError(t, err)
 	_, left, err := list.pick(ports)
 	require.NoError(t, err)
-	assert.Equal(t, []string{`mlx5_1:1 is excluded by Devices[1] "^=mlx5_1"`, "rxe_eth0:1 is not in Devices", `Devices[2] "^bnxt" excludes nothing that is there`}, left)
+	assert.Equal(t, []string{`mlx5_1:1 is excluded by HCAs[1] "^=mlx5_1"`, "rxe_eth0:1 is not in HCAs", `HCAs[2] "^bnxt" excludes nothing that is there`}, left)
 }
 
 func TestDevicesThatFindNothingAreRefused(t *testing.T) {
@@ -68,12 +68,12 @@ func TestDevicesThatFindNothingAreRefused(t *testing.T) {
 		devices []string
 		want    string
 	}{
-		{[]string{"mlx4_0"}, `Devices[0] "mlx4_0": there is no such device; did you mean mlx5_0? There are: mlx5_0, mlx5_1`},
-		{[]string{"mlx5", "=mlx_1"}, `Devices[1] "=mlx_1": there is no such device; did you mean mlx5_1? There are: mlx5_0, mlx5_1`},
-		{[]string{"bnxt_re0"}, `Devices[0] "bnxt_re0": there is no such device; there are: mlx5_0, mlx5_1`},
-		{[]string{"=mlx5_1:3"}, `Devices[0] "=mlx5_1:3": there is no such port; there are: mlx5_1:1, mlx5_1:2`},
-		{[]string{"^mlx5"}, `Devices ["^mlx5"] leaves no port; there are: mlx5_0:1, mlx5_1:1, mlx5_1:2`},
-		{[]string{"mlx5_0", "^mlx5_0:1"}, `Devices ["mlx5_0" "^mlx5_0:1"] leaves no port`},
+		{[]string{"mlx4_0"}, `HCAs[0] "mlx4_0": there is no such device; did you mean mlx5_0? There are: mlx5_0, mlx5_1`},
+		{[]string{"mlx5", "=mlx_1"}, `HCAs[1] "=mlx_1": there is no such device; did you mean mlx5_1? There are: mlx5_0, mlx5_1`},
+		{[]string{"bnxt_re0"}, `HCAs[0] "bnxt_re0": there is no such device; there are: mlx5_0, mlx5_1`},
+		{[]string{"=mlx5_1:3"}, `HCAs[0] "=mlx5_1:3": there is no such port; there are: mlx5_1:1, mlx5_1:2`},
+		{[]string{"^mlx5"}, `HCAs ["^mlx5"] leaves no port; there are: mlx5_0:1, mlx5_1:1, mlx5_1:2`},
+		{[]string{"mlx5_0", "^mlx5_0:1"}, `HCAs ["mlx5_0" "^mlx5_0:1"] leaves no port`},
 	} {
 		list, err := parseDevices(tc.devices)
 		require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestDevicesThatFindNothingAreRefused(t *testing.T) {
 
 func TestABadDeviceIsNamed(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
-		{"", `Devices[1] is "": it names nothing`},
+		{"", `HCAs[1] is "": it names nothing`},
 		{"^", "it names nothing"},
 		{"=", "it names nothing"},
 		{"^=", "it names nothing"},

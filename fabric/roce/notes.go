@@ -90,13 +90,13 @@ func (n *cabling) refusal(apart [][2]int) error {
 	fmt.Fprintf(&s, "ranks %d and %d have no rail: rank %d has %s, rank %d has %s, of which no two are in one subnet", a, b, a, n.list(a), b, n.list(b))
 	switch {
 	case len(n.loose) > 0 && n.linkLocals(a) > 0 && n.linkLocals(b) > 0:
-		fmt.Fprintf(&s, "; link-local ones do not say which cable they are on (%s): give each cable a subnet, or leave one port a rank by Devices", n.loose[0])
+		fmt.Fprintf(&s, "; link-local ones do not say which cable they are on (%s): give each cable a subnet, or leave one port a rank by HCAs", n.loose[0])
 	case n.world == relayWorld:
 		s.WriteString("; both other ranks would have to reach both of them, to relay: join them by a cable or switch, or correct the addresses")
 	case n.world > 2:
 		fmt.Fprintf(&s, "; only a ring of %d relays, and these are %d ranks: join them by a cable or switch, or correct the addresses", relayWorld, n.world)
 	default:
-		s.WriteString("; correct the addresses, or choose other ports by Devices")
+		s.WriteString("; correct the addresses, or choose other ports by HCAs")
 	}
 	if len(apart) > 1 {
 		var others []string

@@ -60,7 +60,7 @@ func (s *soft) open(t testing.TB, world int, c Config) []*Transport {
 	meshes := newMeshes(world)
 	errs := onAll(world, func(r int) (err error) {
 		c := c
-		c.Devices = s.devices(r)
+		c.HCAs = s.devices(r)
 		ranks[r], err = Open(ctx, meshes[r], lib.Seam(), c)
 		return err
 	})

@@ -51,7 +51,7 @@ func survey(ctx context.Context, m Mesh, d Driver, c Config) ([]circuit, error) 
 
 // look finds what this rank has to offer.
 func look(d Driver, c *Config) (choice, error) {
-	list, err := parseDevices(c.Devices)
+	list, err := parseDevices(c.HCAs)
 	if err != nil {
 		return choice{}, err
 	}

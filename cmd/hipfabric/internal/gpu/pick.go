@@ -60,11 +60,24 @@ func load(library string, cuda bool) (*hipgo.Runtime, error) {
 }
 
 func software(why string) (*Picked, error) {
-	world, err := hiptest.New(hiptest.Settings{})
+	all, err := Several(1, why)
 	if err != nil {
 		return nil, fmt.Errorf("no real GPU (%s), and the software device: %w", why, err)
 	}
-	return &Picked{Device: world.Device(0), Why: why, world: world}, nil
+	return all[0], nil
+}
+
+// Several are n software devices, for as many ranks in one process. The Close of any ends all.
+func Several(n int, why string) ([]*Picked, error) {
+	world, err := hiptest.New(hiptest.Settings{Devices: n})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*Picked, n)
+	for i := range all {
+		all[i] = &Picked{Device: world.Device(i), Why: why, world: world}
+	}
+	return all, nil
 }
 
 // String says which device it is, for people.
