@@ -66,6 +66,7 @@ machine() {
     have xz || debian xz-utils
     have ip || debian iproute2
     have ibv_rc_pingpong || debian ibverbs-utils
+    have ib_write_lat || debian perftest
     [ -e /etc/libibverbs.d/rxe.driver ] || debian ibverbs-providers
 }
 

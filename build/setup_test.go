@@ -188,7 +188,7 @@ func TestTheMachineThatTestsBootNeedsDebiansPackages(t *testing.T) {
 		m.env = []string{"SETUP=1"}
 		out, code = m.setup(purpose)
 		assert.Zero(t, code, out)
-		for _, p := range []string{"qemu-system-x86", "busybox-static", "cpio", "xz-utils", "ibverbs-utils"} {
+		for _, p := range []string{"qemu-system-x86", "busybox-static", "cpio", "xz-utils", "ibverbs-utils", "perftest"} {
 			assert.Contains(t, asked(), " "+p)
 		}
 		assert.Equal(t, purpose == "test-rxe", strings.Contains(asked(), " libibverbs-dev"), "what is built there is C too")

@@ -9,8 +9,8 @@ PATH=$PATH:/usr/sbin:/sbin
 die() { echo "rxe-vm: $*" >&2; exit 1; }
 
 # sh as well, for busybox's prefers its own applets to what is on PATH.
-required=(busybox sh bash ip tc rdma ss ibv_devinfo ibv_devices ibv_rc_pingpong)
-optional=(iperf3 ethtool nft ib_write_lat ib_write_bw ib_read_bw ib_send_bw ib_atomic_lat)
+required=(busybox sh bash ip tc rdma ss ibv_devinfo ibv_devices ibv_rc_pingpong ib_write_lat ib_write_bw ib_read_bw ib_send_bw ib_atomic_lat)
+optional=(iperf3 ethtool nft)
 programs=()
 for p in "${required[@]}"; do
     programs+=("$(command -v "$p")") || die "$p is not installed; build/setup.sh test-rxe says how"

@@ -20,6 +20,9 @@ func TestSoftRoCEComesUpAndCarries(t *testing.T) {
 	}
 	pingpong(t, "rxe0", "rxe1", "10.0.12.1")
 
+	perftest(t, "rxe0", "rxe1", "ib_write_lat", "-s", "16", "-n", "100")
+	perftest(t, "rxe0", "rxe1", "ib_write_bw", "-b", "-s", "65536", "-n", "20")
+
 	run(t, "rxe-link", "eth_a", "down")
 	assert.Contains(t, run(t, "ibv_devinfo", "-d", "rxe0"), "PORT_DOWN")
 	run(t, "rxe-link", "eth_a", "up")
@@ -28,7 +31,24 @@ func TestSoftRoCEComesUpAndCarries(t *testing.T) {
 
 	out, err := exec.Command("rxe-topology", "pair").CombinedOutput()
 	assert.Error(t, err)
-	assert.Contains(t, string(out), "there is one already")
+	assert.Contains(t, string(out), "there is one with ports named eth_")
+}
+
+// perftest has a program measure between two devices, which meet over lo.
+func perftest(t *testing.T, server, client, program string, options ...string) {
+	t.Helper()
+	options = append([]string{"60", program, "-x", "1", "-F"}, options...)
+	serving := exec.Command("timeout", append(options, "-d", server)...)
+	require.NoError(t, serving.Start())
+	var said []byte
+	met := assert.Eventually(t, func() (ok bool) {
+		var err error
+		said, err = exec.Command("timeout", append(options, "-d", client, "127.0.0.1")...).CombinedOutput()
+		return err == nil
+	}, time.Minute, 100*time.Millisecond)
+	assert.True(t, met, string(said))
+	assert.Regexp(t, `(?m)^ ?\d+ +\d+ +[\d.]+ +[\d.]+`, string(said), "a row of numbers")
+	assert.NoError(t, serving.Wait())
 }
 
 // pingpong sends messages between two devices; the server, at address, compares what it gets.
