@@ -56,8 +56,9 @@ int fault_call(enum call c) {
             us += is.us;
         }
     pthread_mutex_unlock(&faults_lock);
-    struct timespec blocks = {us / 1000000, us % 1000000 * 1000};
-    while (us > 0 && nanosleep(&blocks, &blocks) != 0) {
+    for (struct timespec slice; us > 0 && !atomic_load(&world.ending); us -= 1000) {
+        slice = (struct timespec){0, (us < 1000 ? us : 1000) * 1000};
+        nanosleep(&slice, NULL);
     }
     return code;
 }

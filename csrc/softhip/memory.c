@@ -265,7 +265,10 @@ static int release(void *p, bool host) {
     if (a->stale)
         stale_remove(a);
     pthread_mutex_lock(&world_lock);
-    unmap(a, true);
+    if (atomic_load(&world.ending)) // what used it may not be over: the world's end frees it
+        registry_add(a);
+    else
+        unmap(a, true);
     return end(device_error(current_device()));
 }
 
@@ -314,7 +317,11 @@ API(hipHostUnregister)(void *p) {
     for (int d = 0; d < world.set.visibles; d++)
         drain_device(d);
     pthread_mutex_lock(&world_lock);
-    forget_unseen(a->view, a->size);
-    free(a);
+    if (atomic_load(&world.ending)) {
+        registry_add(a);
+    } else {
+        forget_unseen(a->view, a->size);
+        free(a);
+    }
     return end(device_error(current_device()));
 }

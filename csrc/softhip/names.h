@@ -8,6 +8,7 @@
 #define call_enter softhip_in_call_enter
 #define call_leave softhip_in_call_leave
 #define call_named softhip_in_call_named
+#define call_over softhip_in_call_over
 #define capture_add softhip_in_capture_add
 #define capture_forbids softhip_in_capture_forbids
 #define capture_implicit softhip_in_capture_implicit

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "world.h"
 
@@ -15,10 +16,12 @@ static bool wanted_set;
 static uint64_t generations;
 static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool begun;
+static _Atomic bool leaving;  // from when a world begins to end until the next one has begun
+static _Atomic int inside;    // calls under way, but for those within one
 
 static _Thread_local struct {
     uint64_t generation;
-    int device, error;
+    int device, error, depth;
     bool in_host_function;
 } here;
 
@@ -91,18 +94,52 @@ void world_begin(void) {
         pool_begin(&world.execs, sizeof(struct exec), 4096);
         pool_begin(&world.modules, sizeof(struct module), 1024);
         pool_begin(&world.functions, sizeof(struct function), 8192);
+        atomic_store(&leaving, false);
         atomic_store_explicit(&begun, true, memory_order_release);
     }
     pthread_mutex_unlock(&begin_lock);
 }
 
+// stay keeps the world from ending until call_over; one that ends already is let end first.
+static void stay(void) {
+    if (here.depth++ > 0)
+        return;
+    for (;;) {
+        world_begin();
+        atomic_fetch_add(&inside, 1);
+        if (!atomic_load(&leaving))
+            return;
+        atomic_fetch_sub(&inside, 1);
+        pthread_mutex_lock(&begin_lock);
+        pthread_mutex_unlock(&begin_lock);
+    }
+}
+
+void call_over(const int *code) {
+    (void)code;
+    if (--here.depth == 0)
+        atomic_fetch_sub(&inside, 1);
+}
+
+// leave waits until no call is under way: what it waits for is passed over.
+static void leave(void) {
+    atomic_store(&leaving, true);
+    atomic_store(&world.ending, true);
+    for (struct timespec turn = {0, 20000};; nanosleep(&turn, NULL)) {
+        pthread_mutex_lock(&world_lock);
+        for (int i = 0; i < world.engine_count; i++)
+            rouse(world.engines[i]);
+        pthread_mutex_unlock(&world_lock);
+        changed(NULL, 0);
+        if (atomic_load(&inside) == 0)
+            return;
+    }
+}
+
 void world_end(void) {
     pthread_mutex_lock(&begin_lock);
     if (atomic_load(&begun)) {
-        atomic_store(&world.ending, true);
-        for (int i = 0; i < world.engine_count; i++)
-            rouse(world.engines[i]);
-        changed(NULL, 0);
+        leave();
         for (int i = 0; i < world.engine_count; i++)
             engine_end(world.engines[i]);
         for (int i = 0; i < world.engine_count; i++) {
@@ -156,7 +193,7 @@ SOFTHIP_API int softhip_configure(const char *settings) {
 SOFTHIP_API void softhip_reset(void) { world_end(); }
 
 int call_enter(enum call c) {
-    world_begin();
+    stay();
     if (here.generation != world.generation) {
         here.generation = world.generation;
         here.device = 0;
@@ -193,6 +230,7 @@ void set_current_device(int device) { here.device = device; }
 void set_in_host_function(bool in) {
     here.generation = world.generation;
     here.in_host_function = in;
+    here.depth += in ? 1 : -1; // the worker that runs it is there for as long as the world
 }
 
 bool version_at_least(int major, int minor) {

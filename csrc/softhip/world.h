@@ -236,13 +236,11 @@ extern pthread_mutex_t world_lock;
 #define NAMED(name) softhip_##name
 #endif
 
-// CALL begins a HIP function: the world exists, there is a GPU, no fault is planted here.
+// CALL begins a HIP function: the world exists, and does until the function returns; there is a GPU, no fault is planted here.
 #define CALL(name) \
-    do { \
-        int code_ = call_enter(CALL_##name); \
-        if (code_ != hipSuccess) \
-            return call_leave(code_); \
-    } while (0)
+    int code_ __attribute__((cleanup(call_over))) = call_enter(CALL_##name); \
+    if (code_ != hipSuccess) \
+    return call_leave(code_)
 
 // config.c
 int settings_parse(struct settings *s, const char *text);
@@ -253,6 +251,7 @@ bool world_busy(void);
 void world_end(void);
 int call_enter(enum call c);
 int call_leave(int code);
+void call_over(const int *code); // after call_enter
 int current_device(void);
 void set_current_device(int device);
 bool in_host_function(void);

@@ -1,4 +1,5 @@
 #include <pthread.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -99,8 +100,40 @@ static void worlds(void) {
     }
 }
 
+static void *destroyed(void *s) {
+    hipStreamDestroy(s);
+    return NULL;
+}
+
+static void *freed(void *p) {
+    hipFree(p);
+    return NULL;
+}
+
+// A world ends once the calls under way have returned, which it lets go on; calls that come then meet the next world.
+static void worlds_in_use(void) {
+    char text[1024];
+    for (int i = 0; i < 30; i++) {
+        begin("");
+        void *s = new_stream();
+        uint64_t *w = host_words(64);
+        char *d = device_bytes(64);
+        OK(hipStreamWaitValue64(s, w, 1, WAIT_GTE, ~0ull));
+        OK(hipMemsetAsync(d, 1, 64, s));
+        pthread_t t[2];
+        OK(pthread_create(&t[0], NULL, freed, d));
+        while (softhip_reports(text, sizeof text) == 0)
+            usleep(100); // until it waits for the stream
+        OK(pthread_create(&t[1], NULL, destroyed, s));
+        softhip_reset();
+        for (int k = 0; k < 2; k++)
+            pthread_join(t[k], NULL);
+    }
+}
+
 void test_control(void) {
     steps();
     threads();
     worlds();
+    worlds_in_use();
 }
