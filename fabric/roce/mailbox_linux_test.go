@@ -34,6 +34,7 @@ type mailRank struct {
 	mu      sync.Mutex   // one copy at a time
 	room    *hipgo.HostBuffer
 	memory  sync.Map // device pointer -> *hipgo.Buffer
+	held    []*hipgo.HostBuffer
 	arbiter *fabrictest.Arbiter
 }
 
@@ -110,7 +111,13 @@ func newMailRank(t testing.TB, d *hipgo.Device) *mailRank {
 
 const mailRoom = 1 << 20
 
-func (r *mailRank) closeDevice() error { return errors.Join(r.s.Close(), r.copies.Close(), r.room.Close()) }
+func (r *mailRank) closeDevice() error {
+	err := errors.Join(r.s.Close(), r.copies.Close(), r.room.Close())
+	for _, word := range r.held {
+		err = errors.Join(err, word.Close())
+	}
+	return err
+}
 
 func (r *mailRank) stream() fabric.Stream { return fabric.Stream(r.s.Raw()) }
 

@@ -109,7 +109,7 @@ func (p *mailProxy) run() {
 		}
 		p.polls.Add(uint64(rounds))
 		still := now.Sub(p.still)
-		if err := p.tell(now, still); err != nil {
+		if err := errors.Join(p.tell(now, still), p.heed()); err != nil {
 			m.fail(fabric.CauseOf(err))
 			break
 		}
