@@ -85,29 +85,21 @@ func mailSubjects(t *testing.T, topology func(world int) verbstest.Topology, cha
 	}
 }
 
-func TestMailboxKeepsTheContract(t *testing.T) {
-	open := mailSubjects(t, switched(1), nil, Config{}, stage.Words)
+func TestMailboxKeepsTheContractOutOfOrder(t *testing.T) {
+	if underRace {
+		t.Skip("left out under the race detector, for time")
+	}
+	open := mailSubjects(t, switched(2), func(f *verbstest.Fabric) { f.OutOfOrder(true) }, Config{SpinFor: -1}, stage.Words)
 	fabrictest.RunPairwise(t, open)
-	fabrictest.RunStream(t, open)
 }
 
-func TestMailboxKeepsTheContractOutOfOrderOnTwoStripes(t *testing.T) {
-	open := mailSubjects(t, switched(2), func(f *verbstest.Fabric) { f.OutOfOrder(true) }, Config{}, stage.Words)
-	fabrictest.RunPairwise(t, open)
-	fabrictest.RunStream(t, open)
-}
-
-func TestMailboxKeepsTheContractInARing(t *testing.T) {
-	open := mailSubjects(t, func(world int) verbstest.Topology {
-		if world == 3 {
-			return verbstest.Ring(3)
-		}
-		return verbstest.Switch(max(world, 2), 2)
-	}, nil, Config{SpinFor: -1}, stage.Words)
-	fabrictest.RunPairwise(t, open)
+func TestMailboxKeepsTheContractOfStreams(t *testing.T) {
+	fabrictest.RunStream(t, mailSubjects(t, switched(1), nil, Config{}, stage.Words))
 }
 
 func TestMailboxKeepsTheContractOfGraphs(t *testing.T) {
-	open := mailSubjects(t, switched(2), nil, Config{}, stage.Kernels)
-	fabrictest.RunCapture(t, open)
+	if underRace {
+		t.Skip("left out under the race detector, for time")
+	}
+	fabrictest.RunCapture(t, mailSubjects(t, switched(2), nil, Config{}, stage.Kernels))
 }
