@@ -37,6 +37,8 @@ type Mailbox struct {
 	opened         bool          // event is there
 	waits          chan struct{} // has a token while event is in use
 	args           []byte        // struct hf_call: memory of its own, since C is handed it
+	trial          mailProbe
+	hung           bool // its kernel may run yet: what that touches cannot be given back
 	plans          map[uintptr]*mailPlan
 	captured       atomic.Bool // there was a plan
 	queued         atomic.Uint64

@@ -95,6 +95,10 @@ func (m *Mailbox) freeAll() error {
 	if m.wires.region != 0 {
 		errs = append(errs, m.d.Close(m.wires.region))
 	}
+	if m.hung {
+		return errors.Join(append(errs, fmt.Errorf("%d bytes of pinned memory on %v are not freed: a kernel may use them yet", len(m.own.mem), m.gpu))...)
+	}
+	errs = append(errs, m.closeProbe())
 	if m.own.mem != nil {
 		errs = append(errs, m.gpu.FreeHost(m.own.mem))
 	}

@@ -48,6 +48,7 @@ type mailGroup struct {
 	slot    int
 	group   string
 	timeout time.Duration
+	driver  func(rank int) Driver // nil: the fabric's
 	change  func(rank int, c *MailboxConfig)
 }
 
@@ -82,7 +83,11 @@ func (g *mailGroup) tryOpen(t testing.TB) ([]*mailRank, []error) {
 		if g.change != nil {
 			g.change(r, &c)
 		}
-		ranks[r].path, err = OpenMailbox(ctx, meshes[r], g.f.Host(r).Library().Seam(), c)
+		var d Driver = g.f.Host(r).Library().Seam()
+		if g.driver != nil {
+			d = g.driver(r)
+		}
+		ranks[r].path, err = OpenMailbox(ctx, meshes[r], d, c)
 		return err
 	})
 	for r := range ranks {

@@ -14,6 +14,7 @@ const (
 	stepMailDevice     = "mailbox device"
 	stepMailQueuePairs = "mailbox queue pairs"
 	stepMailConnect    = "mailbox connections"
+	stepMailLaunch     = "mailbox launch"
 	stepMailProbe      = "mailbox probe"
 )
 
@@ -87,6 +88,9 @@ func (m *Mailbox) bringUp(ctx context.Context, mesh Mesh) error {
 		return err
 	}
 	m.proxy.start()
+	if err := vote(ctx, mesh, stepMailLaunch, m.launchProbe()); err != nil {
+		return err // where a rank has none no kernel is to wait for it
+	}
 	return vote(ctx, mesh, stepMailProbe, m.probe(ctx))
 }
 
@@ -119,7 +123,7 @@ func (m *Mailbox) openDevice() (err error) {
 		return fmt.Errorf("an event for waits on %v: %w", g, err)
 	}
 	m.opened = true
-	return nil
+	return m.openProbe()
 }
 
 // abandon takes down what did not come up.

@@ -148,7 +148,7 @@ func (p *mailProxy) bye(target int) error {
 	slot, class := int((last+1)%mailSlots), m.own.classOf(target)
 	first, end := m.peersOf(target)
 	for peer := first; peer < end; peer++ {
-		if len(m.hops[peer]) == 0 || !m.hops[peer][0].room() {
+		if len(m.hops[peer]) == 0 || !m.hops[peer][0].room() || m.parted(peer) {
 			continue
 		}
 		h := &m.hops[peer][0]

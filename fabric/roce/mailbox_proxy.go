@@ -12,6 +12,7 @@ import (
 
 const (
 	pollEvery = 16 // rounds between two looks at completions that no kernel waits for
+	restBusy  = 5 * time.Millisecond
 	restIdle  = 10 * time.Millisecond
 )
 
@@ -146,7 +147,7 @@ func (p *mailProxy) rest(timer *time.Timer, still time.Duration) bool {
 	p.parked.Store(true)
 	defer p.parked.Store(false)
 	if p.busy() {
-		timer.Reset(restAfter(still))
+		timer.Reset(min(max(still/64, restLeast), restBusy))
 	} else {
 		timer.Reset(restIdle)
 	}
@@ -275,9 +276,12 @@ func (p *mailProxy) drain() {
 	}
 }
 
-// unread says whether a peer that is there may lack something.
+// unread says whether a peer that is there may lack something. One that has closed its part wants nothing more.
 func (p *mailProxy) unread() bool {
 	for peer := range p.m.hops {
+		if p.m.parted(peer) {
+			continue
+		}
 		for i := range p.m.hops[peer] {
 			if h := &p.m.hops[peer][i]; h.completed < h.posted && h.hop.failed() == nil {
 				return true

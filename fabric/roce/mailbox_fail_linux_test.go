@@ -1,0 +1,425 @@
+package roce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/hipgo/hiptest"
+	"github.com/hipfabric/hipfabric/verbs/verbstest"
+)
+
+// mailWorld opens a group on a switch of one rail.
+func mailWorld(t *testing.T, world int, change func(g *mailGroup)) (*mailGroup, []*mailRank) {
+	t.Helper()
+	g := &mailGroup{w: hiptest.Start(t, hiptest.Settings{Devices: world}), f: inMemory(t, verbstest.Switch(world, 1)), world: world, slot: 8192,
+		timeout: 10 * time.Second, c: Config{PacketTimeout: 8 * time.Millisecond, Retries: 1}}
+	if change != nil {
+		change(g)
+	}
+	ranks := g.open(t)
+	t.Cleanup(func() {
+		mailDone(t, ranks)
+		assert.Zero(t, g.f.Left())
+	})
+	return g, ranks
+}
+
+// gather queues one of so many bytes, in memory of the test's.
+func (r *mailRank) gather(t *testing.T, n int) error {
+	return r.AllGather(r.stream(), fabric.DevPtr(r.host(t, n*r.World()).Ptr()), fabric.DevPtr(r.host(t, n).Ptr()), n)
+}
+
+// reach returns once a rank's kernel has rung for a call of a target.
+func (r *mailRank) reach(target int, epoch uint64) {
+	for r.path.own.bell(target, bellEpoch) < epoch {
+		runtime.Gosched()
+	}
+}
+
+// stays fails the test unless the rank's stream is past all of its kernels, and a further call is refused with the same kind.
+func (r *mailRank) ended(t *testing.T, kind error) {
+	t.Helper()
+	require.NoError(t, r.s.Synchronize(t.Context()), "no stream is parked")
+	require.ErrorIs(t, r.gather(t, 16), kind)
+}
+
+func TestAMailboxWaitThatEndsNamesRankStripeHCAAndCall(t *testing.T) {
+	g, ranks := mailWorld(t, 2, func(g *mailGroup) { g.timeout, g.c.Stripes = 300*time.Millisecond, 2 })
+	for range 3 {
+		errs := onAll(2, func(r int) error { return errors.Join(ranks[r].gather(t, 32), ranks[r].wait(t.Context())) })
+		require.NoError(t, errors.Join(errs...))
+	}
+	require.NoError(t, ranks[0].gather(t, 48))
+	err := ranks[0].wait(t.Context())
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	var op *fabric.OpError
+	require.ErrorAs(t, err, &op)
+	assert.Equal(t, uint64(4), op.Seq)
+	assert.Equal(t, "all-gather", op.Op)
+	assert.Equal(t, 1, op.Peer)
+	assert.ErrorContains(t, err, "rank 0 has waited 3")
+	assert.ErrorContains(t, err, "for rank 1 in all-gather seq 4, 48 bytes: stripe 0, by "+g.f.Host(0).HCA(0).Name()+":1 to "+g.f.Host(1).HCA(0).Name()+":1 of rank 1, has brought seq 2 last")
+	for _, r := range ranks {
+		r.ended(t, fabric.ErrTimeout)
+	}
+}
+
+func TestAbortEndsAMailboxWaitAndPoisons(t *testing.T) {
+	_, ranks := mailWorld(t, 3, func(g *mailGroup) { g.timeout = fabric.NoTimeout })
+	for _, r := range ranks[:2] {
+		for range 4 {
+			require.NoError(t, r.gather(t, 100))
+		}
+		r.reach(r.Rank(), 2)
+	}
+	waits := make(chan error, 1)
+	go func() { waits <- ranks[0].wait(t.Context()) }()
+	ranks[2].Abort(errors.New("enough"))
+	require.ErrorIs(t, <-waits, fabric.ErrAborted)
+	for _, r := range ranks {
+		err := r.wait(t.Context())
+		require.ErrorIs(t, err, fabric.ErrAborted)
+		assert.ErrorContains(t, err, "enough")
+		r.ended(t, fabric.ErrAborted)
+	}
+	for _, r := range ranks[:2] {
+		assert.Equal(t, uint64(2), r.path.own.bell(r.Rank(), bellEpoch), "the launches behind it did nothing")
+		assert.Equal(t, uint64(1), r.path.own.bell(r.Rank(), bellEnded), "nothing but the probe has ended")
+	}
+	ranks[1].Abort(errors.New("too late"))
+	assert.ErrorContains(t, ranks[1].Check(), "enough", "the first cause stays")
+}
+
+func TestRanksInDifferentMailboxCallsAreNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		calls [2]func(m *mailRank) error
+		says  [2]string
+	}{
+		"bytes": {[2]func(m *mailRank) error{
+			func(m *mailRank) error { return m.gather(t, 48) },
+			func(m *mailRank) error { return m.gather(t, 52) },
+		}, [2]string{"all-gather seq 1, 48 bytes", "all-gather seq 1, 52 bytes"}},
+		"operation": {[2]func(m *mailRank) error{
+			func(m *mailRank) error { return m.gather(t, 48) },
+			func(m *mailRank) error { return m.sum(t, 12, fabric.F32, fabric.Sum) },
+		}, [2]string{"all-gather seq 1, 48 bytes", "all-reduce (sum of f32) seq 1, 48 bytes"}},
+		"reduction": {[2]func(m *mailRank) error{
+			func(m *mailRank) error { return m.sum(t, 12, fabric.F32, fabric.Max) },
+			func(m *mailRank) error { return m.sum(t, 24, fabric.BF16, fabric.Max) },
+		}, [2]string{"all-reduce (max of f32) seq 1, 48 bytes", "all-reduce (max of bf16) seq 1, 48 bytes"}},
+		"target": {[2]func(m *mailRank) error{
+			func(m *mailRank) error { return m.gather(t, 48) },
+			func(m *mailRank) error { return m.swap(t, 20, 0) },
+		}, [2]string{"all-gather seq 1, 48 bytes", "exchange seq 1, 20 bytes"}},
+		"path": {[2]func(m *mailRank) error{
+			func(m *mailRank) error { return m.swap(t, 48, 1) },
+			func(m *mailRank) error { return m.Barrier(m.stream()) },
+		}, [2]string{"exchange seq 1, 48 bytes", "barrier seq 1, 0 bytes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, ranks := mailWorld(t, 2, nil)
+			for r, err := range onAll(2, func(r int) error {
+				if err := c.calls[r](ranks[r]); err != nil {
+					return err
+				}
+				return ranks[r].wait(t.Context())
+			}) {
+				require.ErrorIs(t, err, fabric.ErrDesync, "rank %d", r)
+				for who, says := range c.says {
+					assert.ErrorContains(t, err, says, "rank %d", r)
+					assert.ErrorContains(t, err, fmt.Sprintf("rank %d is in", who), "rank %d", r)
+				}
+				ranks[r].ended(t, fabric.ErrDesync)
+			}
+		})
+	}
+}
+
+func (r *mailRank) sum(t *testing.T, count int, dt fabric.DType, op fabric.ReduceOp) error {
+	n := count * dt.Size()
+	return r.AllReduce(r.stream(), fabric.DevPtr(r.host(t, n).Ptr()), fabric.DevPtr(r.host(t, n).Ptr()), count, dt, op)
+}
+
+func (r *mailRank) swap(t *testing.T, n, peer int) error {
+	return r.Exchange(r.stream(), fabric.DevPtr(r.host(t, n).Ptr()), fabric.DevPtr(r.host(t, n).Ptr()), n, peer)
+}
+
+// A rank that is late in another call, which all make first, is no desync: whatever notes it gets.
+func TestARankThatIsLateIsInNoOtherCall(t *testing.T) {
+	_, ranks := mailWorld(t, 2, nil)
+	late, err := ranks[1].hold()
+	require.NoError(t, err)
+	in, out := [2]fabric.DevPtr{}, [2]fabric.DevPtr{}
+	for r, m := range ranks {
+		in[r], out[r] = fabric.DevPtr(m.host(t, 64).Ptr()), fabric.DevPtr(m.host(t, 64).Ptr())
+	}
+	for range 3 {
+		require.NoError(t, ranks[0].Send(ranks[0].stream(), in[0], 64, 1))
+		require.NoError(t, ranks[1].Recv(ranks[1].stream(), out[1], 64, 0))
+	}
+	for _, m := range ranks {
+		require.NoError(t, m.swap(t, 16, 1-m.Rank()))
+		require.NoError(t, m.gather(t, 16))
+	}
+	h := &ranks[1].path.hops[0][0]
+	for h.share.flag(0) < 3 {
+		runtime.Gosched()
+	}
+	late()
+	for _, m := range ranks {
+		require.NoError(t, m.wait(t.Context()))
+	}
+}
+
+// untilItFails makes calls, of the first of which a rank may have had all that it needs.
+func untilItFails(t *testing.T, m *mailRank) error {
+	for {
+		if err := errors.Join(m.gather(t, 16), m.wait(t.Context())); err != nil {
+			return err
+		}
+	}
+}
+
+func TestWhatFailsUnderTheMailboxIsNamed(t *testing.T) {
+	for name, harm := range map[string]func(g *mailGroup){
+		"port down":    func(g *mailGroup) { g.f.Host(0).HCA(0).Link(false) },
+		"fatal device": func(g *mailGroup) { g.f.Host(0).HCA(0).Fatal() },
+		"cut":          func(g *mailGroup) { g.f.Cut(0, 1) },
+		"mute":         func(g *mailGroup) { g.f.Host(1).HCA(0).Mute(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, ranks := mailWorld(t, 3, func(g *mailGroup) { g.timeout = fabric.NoTimeout })
+			harm(g)
+			causes := make([]string, 3)
+			for r, err := range onAll(3, func(r int) error { return untilItFails(t, ranks[r]) }) {
+				require.ErrorIs(t, err, fabric.ErrPeerFailed, "rank %d", r)
+				causes[r] = fabric.CauseOf(err).Text
+				ranks[r].ended(t, fabric.ErrPeerFailed)
+			}
+			assert.Equal(t, []string{causes[0], causes[0], causes[0]}, causes)
+			assert.Contains(t, causes[0], g.f.Host(0).HCA(0).Name()+":1 to ", "it names the rail")
+		})
+	}
+}
+
+// An arbiter that none hears, as when its process is gone: the others find out by their queue pairs.
+func TestAMailboxRankThatIsKilledIsNamed(t *testing.T) {
+	g, ranks := mailWorld(t, 3, func(g *mailGroup) { g.timeout = fabric.NoTimeout })
+	ranks[2].arbiter.Leave(errors.New("killed"))
+	g.f.Cut(0, 2)
+	g.f.Cut(1, 2)
+	ranks[2].Abort(errors.New("killed"))
+	for r, err := range onAll(2, func(r int) error { return errors.Join(ranks[r].gather(t, 16), ranks[r].wait(t.Context())) }) {
+		require.ErrorIs(t, err, fabric.ErrPeerFailed, "rank %d", r)
+		assert.Equal(t, 2, fabric.CauseOf(err).Peer, "rank %d", r)
+	}
+}
+
+func TestAMailboxRankThatClosesIsNamedAtOnce(t *testing.T) {
+	for name, change := range map[string]func(*verbstest.Fabric){"flags": nil, "immediates": func(f *verbstest.Fabric) { f.OutOfOrder(true) }} {
+		t.Run(name, func(t *testing.T) {
+			_, ranks := mailWorld(t, 3, func(g *mailGroup) {
+				g.timeout, g.c = fabric.NoTimeout, Config{} // whose retries would take seconds
+				if change != nil {
+					change(g.f)
+				}
+			})
+			errs := onAll(3, func(r int) error { return errors.Join(ranks[r].gather(t, 16), ranks[r].wait(t.Context())) })
+			require.NoError(t, errors.Join(errs...))
+			require.NoError(t, ranks[2].Close())
+			for r, err := range onAll(2, func(r int) error {
+				call := ranks[r].gather(t, 16)
+				if r == 1 {
+					call = ranks[r].swap(t, 16, 2)
+				}
+				return errors.Join(call, ranks[r].wait(t.Context()))
+			}) {
+				require.ErrorIs(t, err, fabric.ErrPeerFailed, "rank %d", r)
+				assert.ErrorContains(t, err, "rank 2 has closed its part of the group", "rank %d", r)
+			}
+		})
+	}
+}
+
+// Close lets go a stream whose kernel waits, and one of which nobody waits for the call.
+func TestCloseEndsAMailboxWait(t *testing.T) {
+	_, ranks := mailWorld(t, 2, func(g *mailGroup) { g.timeout = fabric.NoTimeout })
+	require.NoError(t, ranks[0].gather(t, 16))
+	require.NoError(t, ranks[0].gather(t, 16))
+	ranks[0].reach(0, 2)
+	waits := make(chan error, 1)
+	go func() { waits <- ranks[0].wait(t.Context()) }()
+	require.NoError(t, ranks[0].Close())
+	require.ErrorIs(t, <-waits, fabric.ErrClosed)
+	require.ErrorIs(t, ranks[0].gather(t, 16), fabric.ErrClosed)
+	require.NoError(t, ranks[0].s.Synchronize(t.Context()))
+}
+
+// A rank whose call has ended may close at once: the others still get what it sent.
+func TestWhatTheMailboxSentArrivesThoughItsRankCloses(t *testing.T) {
+	w, times := hiptest.Start(t, hiptest.Settings{Devices: 3}), 20
+	for range times {
+		f := inMemory(t, verbstest.Switch(3, 1))
+		ranks := (&mailGroup{w: w, f: f, world: 3, timeout: 10 * time.Second}).open(t)
+		f.Delay(0, 2*time.Millisecond)
+		for r, err := range onAll(3, func(r int) error {
+			return errors.Join(ranks[r].gather(t, 300), ranks[r].wait(t.Context()), ranks[r].Close())
+		}) {
+			require.NoError(t, err, "rank %d", r)
+		}
+		mailDone(t, ranks)
+		assert.Zero(t, f.Left())
+	}
+}
+
+// What a peer's completions claim is believed only as far as it can be.
+func TestAnImmediateThatCannotBeIsRefused(t *testing.T) {
+	g, ranks := mailWorld(t, 2, func(g *mailGroup) { g.f.DenyOrder(true) })
+	g.f.Host(1).HCA(0).Tamper(func(imm, n uint32) (uint32, uint32) { return imm + 5, n })
+	for r, err := range onAll(2, func(r int) error { return untilItFails(t, ranks[r]) }) {
+		require.ErrorIs(t, err, fabric.ErrPeerFailed, "rank %d", r)
+		assert.ErrorContains(t, err, "rank 0 claims a call whose number ends in 0x7 where 2 is next", "rank %d", r)
+	}
+	g.f.Host(1).HCA(0).Tamper(nil)
+}
+
+// A failure of the other path is the mailbox's.
+func TestAFailureOfTheOtherPathEndsAMailboxWait(t *testing.T) {
+	_, ranks := mailWorld(t, 2, func(g *mailGroup) { g.timeout = fabric.NoTimeout })
+	require.NoError(t, ranks[0].gather(t, 16))
+	ranks[0].reach(0, 2)
+	ranks[1].path.rest.Abort(&fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: 1, From: 1, Text: "the other path broke"})
+	for r, m := range ranks {
+		err := m.wait(t.Context())
+		require.ErrorIs(t, err, fabric.ErrPeerFailed, "rank %d", r)
+		assert.ErrorContains(t, err, "the other path broke", "rank %d", r)
+		m.ended(t, fabric.ErrPeerFailed)
+	}
+}
+
+// A call that ends by ctx leaves the group alone.
+func TestAMailboxWaitEndsByItsContext(t *testing.T) {
+	_, ranks := mailWorld(t, 2, nil)
+	require.NoError(t, ranks[0].gather(t, 16))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, ranks[0].Wait(ctx, ranks[0].stream()), context.DeadlineExceeded)
+	require.NoError(t, ranks[1].gather(t, 16))
+	for _, m := range ranks {
+		require.NoError(t, m.wait(t.Context()))
+	}
+}
+
+// faultyGPU fails one of its calls.
+type faultyGPU struct {
+	GPU
+	method string
+	nth    atomic.Int32
+}
+
+func (g *faultyGPU) fails(method string) error {
+	if method == g.method && g.nth.Add(-1) == 0 {
+		return errors.New("planted in " + method)
+	}
+	return nil
+}
+
+func (g *faultyGPU) Load(image []byte, names ...string) (uintptr, []uintptr, error) {
+	if err := g.fails("Load"); err != nil {
+		return 0, nil, err
+	}
+	return g.GPU.Load(image, names...)
+}
+
+func (g *faultyGPU) AllocHost(n int) ([]byte, uintptr, error) {
+	if err := g.fails("AllocHost"); err != nil {
+		return nil, 0, err
+	}
+	return g.GPU.AllocHost(n)
+}
+
+func (g *faultyGPU) AllocDevice(n int) (uintptr, error) {
+	if err := g.fails("AllocDevice"); err != nil {
+		return 0, err
+	}
+	return g.GPU.AllocDevice(n)
+}
+
+func (g *faultyGPU) OpenStream(eventOnly bool) (uintptr, uintptr, bool, error) {
+	if err := g.fails("OpenStream"); err != nil {
+		return 0, 0, false, err
+	}
+	return g.GPU.OpenStream(eventOnly)
+}
+
+func (g *faultyGPU) Launch(stream, function uintptr, blocks, threads int, args []byte) error {
+	if err := g.fails("Launch"); err != nil {
+		return err
+	}
+	return g.GPU.Launch(stream, function, blocks, threads, args)
+}
+
+func (g *faultyGPU) Record(stream, event uintptr) error {
+	if err := g.fails("Record"); err != nil {
+		return err
+	}
+	return g.GPU.Record(stream, event)
+}
+
+// Each step fails on each rank in turn: all ranks end alike, and the path behind it goes on.
+func TestEachStepOfAMailboxFailsOnEachRankAlike(t *testing.T) {
+	const world = 3
+	w := hiptest.Start(t, hiptest.Settings{Devices: world})
+	type fault struct {
+		where string
+		nth   int
+		verb  bool
+	}
+	faults := []fault{{"Load", 1, false}, {"AllocHost", 1, false}, {"AllocDevice", 1, false}, {"OpenStream", 1, false}, {"AllocHost", 2, false},
+		{"OpenStream", 2, false}, {"Launch", 1, false}, {"Record", 1, false}}
+	for _, verb := range []string{"ibv_open_device", "ibv_alloc_pd", "ibv_create_cq", "ibv_reg_mr", "ibv_create_qp", "ibv_modify_qp", "ibv_post_recv", "ibv_post_send"} {
+		faults = append(faults, fault{verb, 1, true})
+	}
+	faults = append(faults, fault{"ibv_reg_mr", 2, true}, fault{"ibv_reg_mr", 3, true})
+	for i, fl := range faults {
+		for bad := range world {
+			if underRace && bad != i%world {
+				continue
+			}
+			f := inMemory(t, verbstest.Switch(world, 1))
+			g := &mailGroup{w: w, f: f, world: world, timeout: 2 * time.Second, change: func(r int, c *MailboxConfig) {
+				if r == bad && !fl.verb {
+					gpu := &faultyGPU{GPU: c.GPU, method: fl.where}
+					gpu.nth.Store(int32(fl.nth))
+					c.GPU = gpu
+				}
+			}}
+			if fl.verb {
+				f.Host(bad).Refuse(fl.where, fl.nth, syscall.EIO)
+			}
+			_, errs := g.tryOpen(t)
+			for r, err := range errs {
+				require.Error(t, err, "%s on rank %d: rank %d opened", fl.where, bad, r)
+				assert.EqualError(t, err, errs[0].Error(), "%s on rank %d: rank %d", fl.where, bad, r)
+				if fl.where != "ibv_post_send" { // of which its rank need not know yet when the others do
+					assert.ErrorContains(t, err, fl.where, "on rank %d: rank %d", bad, r)
+					assert.ErrorContains(t, err, fmt.Sprintf("no from rank %d: ", bad), "rank %d", r)
+				}
+			}
+			t.Logf("%s %d on rank %d: %s", fl.where, fl.nth, bad, strings.SplitN(errs[0].Error(), "\n", 2)[0])
+			assert.Zero(t, f.Left(), "%s on rank %d", fl.where, bad)
+		}
+	}
+}
