@@ -12,7 +12,8 @@ import (
 // a proxy posts RDMA writes, and the kernel waits for what the peers' HCAs write. docs/mailbox.md has the protocol. By operation, dtype and
 // size, alike on all ranks, a call goes this way or down another path, on the same stream and in order. A failure of one is the other's.
 //
-// In reading order: mailbox_open.go brings it up, mailbox_hop.go makes its queue pairs, mailbox_probe.go tries it; mailbox_queue.go launches,
+// In reading order: mailbox_open.go brings it up, mailbox_hop.go makes its queue pairs, mailbox_relay.go has those of others,
+// mailbox_probe.go tries it; mailbox_queue.go launches,
 // mailbox_plan.go into graphs; mailbox_proxy.go posts, mailbox_post.go what; mailbox_sync.go waits for a stream; mailbox_fail.go and
 // mailbox_note.go are what happens when something breaks, mailbox_close.go how it all is given back. mailbox_record.go tells of it.
 type Mailbox struct {
@@ -24,11 +25,15 @@ type Mailbox struct {
 	rank, world int
 	stripes     int
 
-	wires   *Transport  // of which only the queue pairs are used
-	hops    [][]mailHop // by peer, then by stripe
-	own     letters
-	regions []Region // of the letters, to give back
-	proxy   mailProxy
+	wires     *Transport   // of which only the queue pairs are used
+	ends      []mailHop    // all of this rank's
+	hops      [][]*mailHop // of them those that lead to a peer, then by stripe
+	own       letters
+	relayHCAs []*hca // of the other ends
+	ways      []*mailWay
+	buffers   []uintptr // of the ways, to give back
+	regions   []Region  // of the letters and of the buffers, likewise
+	proxy     mailProxy
 
 	memory, module uintptr // on the device
 	kernels        [3]uintptr

@@ -167,6 +167,8 @@ func TestMailboxBringsWhatEachRankSent(t *testing.T) {
 		{"two ranks, eight stripes on one rail, late", verbstest.Switch(2, 1), 2, func(f *verbstest.Fabric) { f.Delay(0, 200*time.Microsecond) }, Config{Stripes: 8}},
 		{"crossed cables, no order", verbstest.Crossed(), 2, func(f *verbstest.Fabric) { f.OutOfOrder(true) }, Config{}},
 		{"three ranks in a ring", verbstest.Ring(3), 3, nil, Config{Stripes: 2}},
+		{"four ranks in a ring", verbstest.Ring(4), 4, nil, Config{}},
+		{"four ranks in a ring, no order, late", verbstest.Ring(4), 4, func(f *verbstest.Fabric) { f.OutOfOrder(true); f.Delay(0, 200*time.Microsecond) }, Config{Stripes: 3}},
 		{"three ranks, denied order", verbstest.Switch(3, 1), 3, func(f *verbstest.Fabric) { f.DenyOrder(true) }, Config{}},
 		{"four ranks, two rails, no order, late", verbstest.Switch(4, 2), 4, func(f *verbstest.Fabric) { f.OutOfOrder(true); f.Delay(0, 200*time.Microsecond) }, Config{}},
 		{"four ranks, losses", verbstest.Switch(4, 1), 4, func(f *verbstest.Fabric) { f.Loss(0.01) }, Config{PacketTimeout: 4 * time.Millisecond}},

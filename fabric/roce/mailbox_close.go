@@ -3,6 +3,7 @@ package roce
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
@@ -89,8 +90,11 @@ func (m *Mailbox) freeAll() error {
 	for _, r := range m.regions {
 		errs = append(errs, m.d.Close(r.Handle))
 	}
-	for _, h := range m.wires.hcas {
+	for _, h := range append(slices.Clone(m.wires.hcas), m.relayHCAs...) {
 		errs = append(errs, h.close())
+	}
+	for _, buffer := range m.buffers {
+		errs = append(errs, m.d.Close(buffer))
 	}
 	if m.wires.region != 0 {
 		errs = append(errs, m.d.Close(m.wires.region))

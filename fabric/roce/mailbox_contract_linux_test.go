@@ -93,8 +93,8 @@ func TestMailboxKeepsTheContractOutOfOrder(t *testing.T) {
 	fabrictest.RunPairwise(t, open)
 }
 
-func TestMailboxKeepsTheContractOfStreams(t *testing.T) {
-	fabrictest.RunStream(t, mailSubjects(t, switched(1), nil, Config{}, stage.Words))
+func TestMailboxKeepsTheContractOfStreamsInRings(t *testing.T) {
+	fabrictest.RunStream(t, mailSubjects(t, rings, nil, Config{}, stage.Words))
 }
 
 func TestMailboxKeepsTheContractOfGraphs(t *testing.T) {

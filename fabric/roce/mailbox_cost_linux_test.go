@@ -69,6 +69,7 @@ func TestAMailboxCallAllocatesNothing(t *testing.T) {
 	}
 	assert.Less(t, testing.AllocsPerRun(300, call), 1.0)
 	require.NoError(t, failed)
+	ranks[0].Abort(errors.New("over")) // for this driver says goodbye into memory that may be freed
 }
 
 func (g *mailLog) ended() uint64 {
@@ -237,7 +238,7 @@ func TestAMailboxThatCannotBeIsRefusedAlike(t *testing.T) {
 		`Mailbox.SlotBytes: rank 0 has "65536", rank 1 has "8192"`: {f: inMemory(t, verbstest.Switch(2, 1)), world: 2, change: func(r int, c *MailboxConfig) {
 			c.SlotBytes = 8192 * r
 		}},
-		"ranks 0 and 2 have no rail between them but through rank 1": {f: inMemory(t, verbstest.Ring(4)), world: 4},
+		"ranks 0 and 2 have no rail": {f: inMemory(t, verbstest.Topology{Hosts: 3, HCAs: 2, Nets: [][]verbstest.Port{{{Host: 0, HCA: 0}, {Host: 1, HCA: 1}}, {{Host: 1, HCA: 0}, {Host: 2, HCA: 1}}}}), world: 3},
 	} {
 		g.w, g.timeout = w, 5*time.Second
 		_, errs := g.tryOpen(t)

@@ -90,7 +90,7 @@ func (m *Mailbox) gaveUp(failed uint64) *fabric.Cause {
 	}
 	took := time.Duration(l.load(recordMicros)) * time.Microsecond
 	call := m.called(int(target), epoch, awaited)
-	h := &m.hops[peer][stripe]
+	h := m.hops[peer][stripe]
 	switch {
 	case seen == farewell:
 		return flow.PeerCause(int(peer), 0, fmt.Sprintf("rank %d has closed its part of the group: rank %d waits for it in %s", peer, m.rank, call), nil)

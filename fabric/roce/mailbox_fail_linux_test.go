@@ -173,7 +173,7 @@ func TestARankThatIsLateIsInNoOtherCall(t *testing.T) {
 		require.NoError(t, m.swap(t, 16, 1-m.Rank()))
 		require.NoError(t, m.gather(t, 16))
 	}
-	h := &ranks[1].path.hops[0][0]
+	h := ranks[1].path.hops[0][0]
 	for h.share.flag(0) < 3 {
 		runtime.Gosched()
 	}
@@ -267,14 +267,90 @@ func TestCloseEndsAMailboxWait(t *testing.T) {
 	require.NoError(t, ranks[0].s.Synchronize(t.Context()))
 }
 
+// The opposite ranks of a ring talk while those between are in no call.
+func TestAMailboxRelaysWithoutACallOfItsRank(t *testing.T) {
+	for name, change := range map[string]func(*verbstest.Fabric){"flags": nil, "immediates": func(f *verbstest.Fabric) { f.OutOfOrder(true) }} {
+		t.Run(name, func(t *testing.T) {
+			_, ranks := mailRing(t, func(g *mailGroup) {
+				if change != nil {
+					change(g.f)
+				}
+			})
+			for r, err := range onAll(4, func(r int) error {
+				m := ranks[r]
+				for range 50 * (1 - r%2) {
+					if err := errors.Join(m.swap(t, 100, 2-r), m.wait(t.Context())); err != nil {
+						return err
+					}
+				}
+				return nil
+			}) {
+				require.NoError(t, err, "rank %d", r)
+			}
+		})
+	}
+}
+
+func mailRing(t *testing.T, change func(g *mailGroup)) (*mailGroup, []*mailRank) {
+	return mailWorld(t, 4, func(g *mailGroup) {
+		g.f = inMemory(t, verbstest.Ring(4))
+		change(g)
+	})
+}
+
+func TestAMailboxRelayThatIsCutEndsAllAlike(t *testing.T) {
+	g, ranks := mailRing(t, func(g *mailGroup) { g.timeout = fabric.NoTimeout })
+	g.f.Host(1).HCA(0).Link(false)
+	causes := make([]string, 4)
+	for r, err := range onAll(4, func(r int) error { return untilItFails(t, ranks[r]) }) {
+		require.ErrorIs(t, err, fabric.ErrPeerFailed, "rank %d", r)
+		causes[r] = fabric.CauseOf(err).Text
+		assert.Equal(t, causes[0], causes[r])
+	}
+}
+
+func TestANoteIsRelayed(t *testing.T) {
+	for name, change := range map[string]func(*verbstest.Fabric){"flags": nil, "immediates": func(f *verbstest.Fabric) { f.OutOfOrder(true) }} {
+		t.Run(name, func(t *testing.T) {
+			_, ranks := mailRing(t, func(g *mailGroup) {
+				if change != nil {
+					change(g.f)
+				}
+			})
+			for r, err := range onAll(4, func(r int) error {
+				m := ranks[r]
+				call := error(nil)
+				switch r {
+				case 0:
+					call = m.swap(t, 48, 2)
+				case 2:
+					call = m.Barrier(m.stream())
+				default:
+					for m.Check() == nil {
+						runtime.Gosched()
+					}
+				}
+				return errors.Join(call, m.wait(t.Context()))
+			}) {
+				require.ErrorIs(t, err, fabric.ErrDesync, "rank %d", r)
+				assert.ErrorContains(t, err, "rank 2 is in barrier seq 1, 0 bytes; rank 0 is in exchange seq 1, 48 bytes", "rank %d", r)
+			}
+		})
+	}
+}
+
 // A rank whose call has ended may close at once: the others still get what it sent.
 func TestWhatTheMailboxSentArrivesThoughItsRankCloses(t *testing.T) {
-	w, times := hiptest.Start(t, hiptest.Settings{Devices: 3}), 20
-	for range times {
-		f := inMemory(t, verbstest.Switch(3, 1))
-		ranks := (&mailGroup{w: w, f: f, world: 3, timeout: 10 * time.Second}).open(t)
+	w := hiptest.Start(t, hiptest.Settings{Devices: 4})
+	for i := range 20 {
+		topology := verbstest.Switch(4, 1)
+		if i%2 == 1 {
+			topology = verbstest.Ring(4)
+		}
+		f := inMemory(t, topology)
+		ranks := (&mailGroup{w: w, f: f, world: 4, timeout: 10 * time.Second}).open(t)
 		f.Delay(0, 2*time.Millisecond)
-		for r, err := range onAll(3, func(r int) error {
+		for r, err := range onAll(4, func(r int) error {
 			return errors.Join(ranks[r].gather(t, 300), ranks[r].wait(t.Context()), ranks[r].Close())
 		}) {
 			require.NoError(t, err, "rank %d", r)

@@ -4,46 +4,45 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-
-	"github.com/hipfabric/hipfabric/fabric"
 )
 
-// mailHop is this rank's end of a stripe to a peer.
+// mailHop is this rank's end of a stripe to a peer, or of one that it relays.
 type mailHop struct {
 	*wire
+	peer    int // that it leads to; of a relay: at the other end
 	stripe  int
-	lkey    uint32 // of the letters, for its HCA
-	rkey    uint32
-	at      uint64          // of the peer's letters
-	key     uint32          // likewise
+	relayed bool     // another rank passes on what goes by it
+	way     *mailWay // that it begins, of a relay
+	lkey    uint32   // of the letters, for its HCA
+	near    uint64   // address of what the other end writes into: the letters, or a buffer
+	rkey    uint32   // of that
+	at      uint64   // what this end writes into, likewise
+	key     uint32
 	arrived [classes]uint64 // calls of the peer's that completions have told of
 	noted   uint64          // notes likewise
-	notes   uint64          // that were sent; the last of them ends with that request
+	notes   uint64          // that were sent; the last of them is over with that request
 	noteEnd uint64
 	heeded  uint64 // notes of the peer's that were read
 	count   counters
 }
 
-// letter is a request for a piece that goes to a place in the peer's letters.
+// letter is a request for a piece that goes to a place in the peer's letters, or in what is relayed.
 func (h *mailHop) letter(at int, p Piece) Work {
 	return Work{Pieces: [2]Piece{p}, Remote: h.at + uint64(at), RKey: h.key}
 }
 
-// flag is one that stores v there.
-func (h *mailHop) flag(at int, v uint64) Work {
-	w := h.letter(at, h.share.word(v))
+// word is one that stores v there. Of a chain two may be, of another number each.
+func (h *mailHop) word(at int, v uint64, number int) Work {
+	from := wordAt + 8*number
+	h.share.words[from/8] = v
+	w := h.letter(at, h.share.piece(from, 8))
 	w.Inline = true
 	return w
 }
 
 // stripesOf gives every pair as many circuits as the pair with most has, since the kernels count one number of stripes: some rails carry
 // several then.
-func stripesOf(all []circuit) (striped []circuit, stripes int, err error) {
-	for i := range all {
-		if c := &all[i]; c.Via >= 0 {
-			return nil, 0, fabric.Unsupportedf("ranks %d and %d have no rail between them but through rank %d: the mailbox needs one for each pair, since it relays nothing; join them by a cable or a switch", c.A, c.B, c.Via)
-		}
-	}
+func stripesOf(all []circuit) (striped []circuit, stripes int) {
 	var pairs [][]circuit
 	for i := range all {
 		if i == 0 || all[i].A != all[i-1].A || all[i].B != all[i-1].B {
@@ -60,69 +59,86 @@ func stripesOf(all []circuit) (striped []circuit, stripes int, err error) {
 			striped = append(striped, c)
 		}
 	}
-	return striped, stripes, nil
+	return striped, stripes
 }
 
 // build opens devices, makes queue pairs, and has the devices know the letters. Peers may write flags and what comes behind them.
-func (m *Mailbox) build(all []circuit, mine []*wire) error {
-	if _, err := m.wires.build(all, mine); err != nil {
+func (m *Mailbox) build(all []circuit, mine []*wire) (err error) {
+	if m.relayHCAs, err = m.wires.build(all, mine); err != nil {
 		return err
 	}
-	whole := m.own.mem
-	theirs := whole[mailFlags:m.own.sendAt(0, 0)]
-	lkeys, rkeys := make([]uint32, len(m.wires.hcas)), make([]uint32, len(m.wires.hcas))
-	for i, h := range m.wires.hcas {
-		for _, r := range []struct {
-			mem    []byte
-			remote bool
-		}{{whole, false}, {theirs, true}} {
-			region, err := m.d.Register(h.handle, r.mem, r.remote)
-			if err != nil {
-				return fmt.Errorf("the mailbox's %d bytes: %w", len(whole), err)
+	near, err := m.register(m.wires.hcas, m.own.mem, false)
+	if err != nil {
+		return err
+	}
+	far, err := m.register(m.wires.hcas, m.own.mem[mailFlags:m.own.sendAt(0, 0)], true)
+	if err != nil {
+		return err
+	}
+	m.ends = make([]mailHop, len(mine))
+	for i, w := range mine {
+		h := &m.ends[i]
+		if *h = (mailHop{wire: w, peer: w.rank}); !w.terminal {
+			if err := m.openWay(h); err != nil {
+				return err
 			}
-			m.regions = append(m.regions, region)
-			if lkeys[i] = region.LKey; r.remote {
-				lkeys[i], rkeys[i] = m.regions[len(m.regions)-2].LKey, region.RKey
-			}
+			continue
 		}
+		c := &all[w.circuit]
+		h.peer, h.relayed = c.A+c.B-m.rank, c.Via >= 0
+		h.near, h.lkey, h.rkey = address(m.own.mem), near[w.hca.index].LKey, far[w.hca.index].RKey
+		if h.relayed {
+			h.name += fmt.Sprintf(", on the way to rank %d", h.peer)
+		}
+		h.stripe = len(m.hops[h.peer])
+		m.hops[h.peer] = append(m.hops[h.peer], h)
 	}
-	for _, w := range mine {
-		m.hops[w.rank] = append(m.hops[w.rank], mailHop{wire: w, stripe: len(m.hops[w.rank]), lkey: lkeys[w.hca.index], rkey: rkeys[w.hca.index]})
-	}
+	m.joinWays(all)
 	return nil
 }
 
-// mailBytes is what goes round of an end besides wireBytes: the address and the key of the letters.
+// register tells HCAs of memory; by their index it gives what they call it.
+func (m *Mailbox) register(hcas []*hca, mem []byte, remote bool) (regions []Region, err error) {
+	for _, h := range hcas {
+		region, err := m.d.Register(h.handle, mem, remote)
+		if err != nil {
+			return nil, fmt.Errorf("the mailbox's %d bytes: %w", len(mem), err)
+		}
+		regions, m.regions = append(regions, region), append(m.regions, region)
+	}
+	return regions, nil
+}
+
+// mailBytes is what goes round of an end besides wireBytes: the address and the key of where the other end writes.
 const mailBytes = 8 + 4
 
 func (m *Mailbox) encode(mine []*wire) []byte {
 	b := encodeWires(mine)
-	at := make([]int, m.world) // mine is in the order of stripes
-	for _, w := range mine {
-		h := &m.hops[w.rank][at[w.rank]]
-		at[w.rank]++
-		b = binary.LittleEndian.AppendUint64(b, address(m.own.mem))
-		b = binary.LittleEndian.AppendUint32(b, h.rkey)
+	for i := range m.ends {
+		b = binary.LittleEndian.AppendUint64(b, m.ends[i].near)
+		b = binary.LittleEndian.AppendUint32(b, m.ends[i].rkey)
 	}
 	return b
 }
 
 // meet takes what all ranks said, and connects.
 func (m *Mailbox) meet(all []circuit, mine []*wire, said [][]byte) error {
-	short := make([][]byte, len(said))
+	short, ends := make([][]byte, len(said)), map[*link]*mailHop{}
+	for i := range m.ends {
+		ends[m.ends[i].link] = &m.ends[i]
+	}
 	for rank, b := range said {
 		theirs := ours(all, rank)
 		if n := len(theirs); len(b) != n*(wireBytes+mailBytes) {
 			return fmt.Errorf("rank %d told of its mailbox in %d bytes; %d ends need %d", rank, len(b), n, n*(wireBytes+mailBytes))
 		}
 		short[rank] = b[:len(theirs)*wireBytes]
-		letters, stripe := b[len(short[rank]):], 0
+		letters := b[len(short[rank]):]
 		for i, their := range theirs {
-			if their.link.Rank[1-their.side] != m.rank {
+			h := ends[their.link]
+			if h == nil || their.link.Rank[1-their.side] != m.rank {
 				continue
 			}
-			h := &m.hops[rank][stripe]
-			stripe++
 			h.at, h.key = binary.LittleEndian.Uint64(letters[i*mailBytes:]), binary.LittleEndian.Uint32(letters[i*mailBytes+8:])
 			if h.at+uint64(len(m.own.mem)) < h.at {
 				return fmt.Errorf("rank %d says that its mailbox is at %#x", rank, h.at)

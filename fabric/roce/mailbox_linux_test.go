@@ -189,8 +189,8 @@ func (r *mailRank) wait(ctx context.Context) error {
 // done closes ranks and their devices.
 func mailDone(t testing.TB, ranks []*mailRank) {
 	t.Helper()
-	for i, r := range ranks {
-		assert.NoError(t, r.Close(), "rank %d", i)
+	for i, err := range onAll(len(ranks), func(r int) error { return ranks[r].Close() }) {
+		assert.NoError(t, err, "rank %d", i)
 	}
 	for i, r := range ranks {
 		r.memory.Range(func(p, _ any) bool { return assert.NoError(t, r.free(p.(fabric.DevPtr))) })

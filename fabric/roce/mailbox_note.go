@@ -51,7 +51,7 @@ func (p *mailProxy) tell(now time.Time, still time.Duration) error {
 			if len(m.hops[peer]) == 0 || m.arrivedFrom(peer, target, slot, flag) {
 				continue
 			}
-			if err := m.write(&m.hops[peer][0], target, slot, flag); err != nil {
+			if err := m.write(m.hops[peer][0], target, slot, flag); err != nil {
 				return err
 			}
 		}
@@ -74,10 +74,14 @@ func (m *Mailbox) write(h *mailHop, target, slot int, flag uint64) error {
 	if h.completed < h.noteEnd || !h.room() {
 		return nil
 	}
+	return h.sendNote(&note{noteClass: uint64(m.own.classOf(target)), noteFlag: flag, noteBytes: m.own.bell(target, bellSizes+8*slot),
+		noteGroup: m.own.bell(m.rank, bellEpoch), notePair: m.own.bell(h.peer, bellEpoch), noteRest: m.rest.Progress().GroupSeq,
+		noteSwaps: m.swapsAtMost(h.peer)})
+}
+
+func (h *mailHop) sendNote(n *note) error {
 	h.notes++
-	n := note{noteBegin: h.notes, noteClass: uint64(m.own.classOf(target)), noteFlag: flag, noteBytes: m.own.bell(target, bellSizes+8*slot),
-		noteGroup: m.own.bell(m.rank, bellEpoch), notePair: m.own.bell(h.rank, bellEpoch), noteRest: m.rest.Progress().GroupSeq,
-		noteSwaps: m.swapsAtMost(h.rank), noteEnd: h.notes}
+	n[noteBegin], n[noteEnd] = h.notes, h.notes
 	out := h.share.mem[offerOutAt(0):][:8*noteWords]
 	for i, v := range n {
 		binary.NativeEndian.PutUint64(out[8*i:], v)
@@ -87,7 +91,7 @@ func (m *Mailbox) write(h *mailHop, target, slot int, flag uint64) error {
 	if h.immediate {
 		h.chain[0].Immediate, h.chain[0].Imm = true, immNote
 	} else {
-		h.chain[1], chain = h.word(flagAt(0), h.notes), 2
+		h.chain[1], chain = h.hop.word(flagAt(0), h.notes), 2
 	}
 	if err := h.post(chain, true); err != nil {
 		return err
@@ -96,30 +100,38 @@ func (m *Mailbox) write(h *mailHop, target, slot int, flag uint64) error {
 	return nil
 }
 
+// lastNote is the number of the last one that has come.
+func (h *mailHop) lastNote() uint64 {
+	if h.immediate {
+		return h.noted
+	}
+	return h.share.flag(0)
+}
+
+// note reads the one of that number; false where another one is coming.
+func (h *mailHop) note(number uint64) (n note, whole bool) {
+	for i := range n {
+		n[i] = atomic.LoadUint64(&h.share.words[offerAt(0)/8+i])
+	}
+	return n, n[noteBegin] == number && n[noteEnd] == number
+}
+
 // heed reads the notes that have come, and gives the cause that one makes.
 func (p *mailProxy) heed() error {
-	m := p.m
-	for peer := range m.hops {
-		if len(m.hops[peer]) == 0 {
+	for peer, hops := range p.m.hops {
+		if len(hops) == 0 {
 			continue
 		}
-		h := &m.hops[peer][0]
-		number := h.noted
-		if !h.immediate {
-			number = h.share.flag(0)
-		}
-		if number == h.heeded {
+		number := hops[0].lastNote()
+		if number == hops[0].heeded {
 			continue
 		}
-		h.heeded = number
-		var n note
-		for i := range n {
-			n[i] = atomic.LoadUint64(&h.share.words[offerAt(0)/8+i])
+		hops[0].heeded = number
+		n, whole := hops[0].note(number)
+		if !whole {
+			continue
 		}
-		if n[noteBegin] != number || n[noteEnd] != number {
-			continue // the next one is being written
-		}
-		if err := m.contradicts(h.rank, &n); err != nil {
+		if err := p.m.contradicts(peer, &n); err != nil {
 			return err
 		}
 	}

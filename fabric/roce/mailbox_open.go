@@ -32,8 +32,8 @@ var kernelNames = [...]string{gatherKernel: "hf_gather", allReduceKernel: "hf_al
 // by (verbs.Seam); and of c the device (hipgo.Device.Seam), its kernels (csrc/mailbox) and Rest, which was opened before with the same
 // Group, Timeout and Arbiter. It makes queue pairs of its own and returns once a call has gone through the kernels of all ranks. All ranks call
 // it, and it fails on all of them alike, with the reason of the rank where it did; then Rest is as before, and can be used without. Not while a
-// stream of the device captures. Errors: ErrInvalid; ErrUnsupported for hosts that RoCE does not join or joins through others only, and for a
-// device without kernels; ErrMismatch; what Mesh gives. In a world of 1 all calls are Rest's.
+// stream of the device captures. Errors: ErrInvalid; ErrUnsupported for hosts that RoCE does not join, and for a device without
+// kernels; ErrMismatch; what Mesh gives. In a world of 1 all calls are Rest's.
 func OpenMailbox(ctx context.Context, mesh Mesh, d Driver, c MailboxConfig) (*Mailbox, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func OpenMailbox(ctx context.Context, mesh Mesh, d Driver, c MailboxConfig) (*Ma
 	q := c.queuePairs()
 	m := &Mailbox{c: q, mc: c, d: d, gpu: c.GPU, rest: c.Rest, rank: mesh.Rank(), world: mesh.World(), wires: newTransport(mesh, d, q),
 		waits: make(chan struct{}, 1), args: make([]byte, callBytes), plans: map[uintptr]*mailPlan{}, settled: make(chan struct{})}
-	m.hops = make([][]mailHop, m.world)
+	m.hops = make([][]*mailHop, m.world)
 	m.log.epoch = time.Now()
 	m.proxy.open(m)
 	if m.world > 1 {
@@ -71,13 +71,9 @@ func (m *Mailbox) bringUp(ctx context.Context, mesh Mesh) error {
 	if err != nil {
 		return err
 	}
-	all, m.stripes, err = stripesOf(all)
-	var mine []*wire
-	if err == nil {
-		mine = ours(all, m.rank)
-		err = m.build(all, mine)
-	}
-	if err := vote(ctx, mesh, stepMailQueuePairs, err); err != nil {
+	all, m.stripes = stripesOf(all)
+	mine := ours(all, m.rank)
+	if err := vote(ctx, mesh, stepMailQueuePairs, m.build(all, mine)); err != nil {
 		return err
 	}
 	said, err := mesh.AllGather(ctx, m.encode(mine))

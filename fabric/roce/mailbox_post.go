@@ -73,7 +73,7 @@ func (p *mailProxy) post(target, slot, bytes int, flag uint64) error {
 		hops := p.m.hops[peer]
 		for i := range hops {
 			from, to := stripeOf(bytes, len(hops), i)
-			if err := p.m.postPart(&hops[i], target, slot, from, to, flag); err != nil {
+			if err := p.m.postPart(hops[i], target, slot, from, to, flag); err != nil {
 				return err
 			}
 		}
@@ -83,21 +83,42 @@ func (p *mailProxy) post(target, slot, bytes int, flag uint64) error {
 
 // postPart posts a stripe's share of a send slot, and its flag behind that; of an empty share too.
 func (m *Mailbox) postPart(h *mailHop, target, slot, from, to int, flag uint64) error {
-	class := m.own.classOf(target)
-	h.count.sentBytes.Add(uint64(to - from))
-	h.count.sentFrames.Add(1)
-	payload := Piece{Addr: address(m.own.mem) + uint64(m.own.sendAt(target, slot)+from), Bytes: uint32(to - from), LKey: h.lkey}
-	h.chain[0] = h.letter(m.own.recvAt(class, m.rank, slot)+from, payload)
-	if h.immediate {
-		h.chain[0].Immediate, h.chain[0].Imm = true, immediateOf(class, flag)
-		return h.post(1, false)
-	}
-	n := 0
-	if to > from {
+	class, n, at := m.own.classOf(target), 0, m.own.recvAt(m.own.classOf(target), m.rank, slot)
+	if h.relayed {
+		at = waySlotAt(class, slot, m.mc.SlotBytes)
+		h.chain[0] = h.word(waySpans+wayWord(class, slot), uint64(from)<<waySpanShift|uint64(to-from), 0)
 		n = 1
 	}
-	h.chain[n] = h.flag(mailFlagAt(class, slot, m.rank, h.stripe), flag)
-	return h.post(n+1, false)
+	h.count.sentBytes.Add(uint64(to - from))
+	h.count.sentFrames.Add(1)
+	if to > from || h.immediate {
+		h.chain[n] = h.letter(at+from, Piece{Addr: address(m.own.mem) + uint64(m.own.sendAt(target, slot)+from), Bytes: uint32(to - from), LKey: h.lkey})
+		n++
+	}
+	return m.postFlag(h, n, m.flagAt(h, class, slot), class, flag)
+}
+
+// flagAt is where this rank's flag of a stripe is at the other end.
+func (m *Mailbox) flagAt(h *mailHop, class, slot int) int {
+	if h.relayed {
+		return wayFlags + wayWord(class, slot)
+	}
+	return mailFlagAt(class, slot, m.rank, h.stripe)
+}
+
+// postFlag posts n requests of the chain, and what tells of them: a flag at a place there, or the last one's immediate.
+func (m *Mailbox) postFlag(h *mailHop, n, at, class int, flag uint64) error {
+	if !h.immediate {
+		h.chain[n] = h.word(at, flag, 1)
+		return h.post(n+1, false)
+	}
+	imm := immediateOf(class, flag)
+	if flag == farewell {
+		h.chain[n] = h.letter(at, Piece{})
+		imm, n = uint32(class)<<immClassShift|immFarewell, n+1
+	}
+	h.chain[n-1].Immediate, h.chain[n-1].Imm = true, imm
+	return h.post(n, false)
 }
 
 func immediateOf(class int, flag uint64) uint32 {
@@ -112,7 +133,7 @@ func (m *Mailbox) publish(h *mailHop, imm uint32) error {
 	flag := tag<<flagShift | epoch&flagEpoch
 	switch {
 	case tag != 0 && imm&immEpochMask != uint32(epoch)&immEpochMask:
-		return h.cause(fmt.Sprintf("rank %d claims a call whose number ends in %#x where %d is next", h.rank, imm&immEpochMask, epoch))
+		return h.cause(fmt.Sprintf("rank %d claims a call whose number ends in %#x where %d is next", h.peer, imm&immEpochMask, epoch))
 	case tag != 0:
 		h.arrived[class] = epoch
 	case imm&immEpochMask == immNote:
@@ -121,7 +142,11 @@ func (m *Mailbox) publish(h *mailHop, imm uint32) error {
 	default:
 		flag = farewell
 	}
-	m.own.store(mailFlagAt(class, int(epoch%mailSlots), h.rank, h.stripe), flag)
+	if slot := int(epoch % mailSlots); h.way != nil {
+		h.way.store(wayFlags+wayWord(class, slot), flag)
+	} else {
+		m.own.store(mailFlagAt(class, slot, h.peer, h.stripe), flag)
+	}
 	return h.restock()
 }
 
@@ -148,18 +173,13 @@ func (p *mailProxy) bye(target int) error {
 	slot, class := int((last+1)%mailSlots), m.own.classOf(target)
 	first, end := m.peersOf(target)
 	for peer := first; peer < end; peer++ {
-		if len(m.hops[peer]) == 0 || !m.hops[peer][0].room() || m.parted(peer) {
-			continue
-		}
-		h := &m.hops[peer][0]
-		if h.immediate {
-			h.chain[0] = h.letter(mailFlags, Piece{})
-			h.chain[0].Immediate, h.chain[0].Imm = true, uint32(class)<<immClassShift|immFarewell
-		} else {
-			h.chain[0] = h.flag(mailFlagAt(class, slot, m.rank, 0), farewell)
-		}
-		if err := h.post(1, false); err != nil {
-			return err
+		for i, h := range m.hops[peer] {
+			if !h.room() || i > 0 && !h.relayed { // of what is relayed each rank between is to hear
+				continue
+			}
+			if err := m.postFlag(h, 0, m.flagAt(h, class, slot), class, farewell); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -167,11 +187,9 @@ func (p *mailProxy) bye(target int) error {
 
 // lostHCA is the cause when a device of this rank fails: it names the first peer that was reached through it.
 func (m *Mailbox) lostHCA(h *hca, text string) error {
-	for peer := range m.hops {
-		for i := range m.hops[peer] {
-			if m.hops[peer][i].hca == h {
-				return m.hops[peer][i].cause(text)
-			}
+	for i := range m.ends {
+		if m.ends[i].hca == h {
+			return m.ends[i].cause(text)
 		}
 	}
 	return flow.PeerCause(-1, 0, text, nil)

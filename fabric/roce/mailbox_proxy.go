@@ -14,6 +14,8 @@ const (
 	pollEvery = 16 // rounds between two looks at completions that no kernel waits for
 	restBusy  = 5 * time.Millisecond
 	restIdle  = 10 * time.Millisecond
+	// partWithin is how long who has said goodbye waits until the other, who has too, has heard of it: else that one tries for long to reach it.
+	partWithin = 10 * time.Millisecond
 )
 
 // mailProxy posts what the kernels ring for: one goroutine, locked to its thread, from the bring-up's last step until the group fails or
@@ -27,7 +29,8 @@ type mailProxy struct {
 	told     bool // completions tell of what has come
 	still    time.Time
 	said     time.Time // when notes were sent last
-	hops     []map[uint32]*mailHop
+	hcas     []*hca
+	hops     []map[uint32]*mailHop // by HCA
 	started  bool
 	parked   atomic.Bool
 	wake     chan struct{}
@@ -43,18 +46,18 @@ func (p *mailProxy) open(m *Mailbox) {
 
 func (p *mailProxy) start() {
 	m := p.m
-	p.hops = make([]map[uint32]*mailHop, len(m.wires.hcas))
-	for i := range p.hops {
-		p.hops[i] = map[uint32]*mailHop{}
-	}
-	for peer := range m.hops {
-		for i := range m.hops[peer] {
-			h := &m.hops[peer][i]
-			p.hops[h.hca.index][h.qp.Number] = h
-			p.told = p.told || h.immediate
+	p.hcas = append(append(p.hcas, m.wires.hcas...), m.relayHCAs...)
+	for _, h := range p.hcas {
+		hops := map[uint32]*mailHop{}
+		for i := range m.ends {
+			if e := &m.ends[i]; e.hca == h {
+				hops[e.qp.Number] = e
+				p.told = p.told || e.immediate
+			}
 		}
+		p.hops = append(p.hops, hops)
 	}
-	for _, h := range m.wires.hcas {
+	for _, h := range p.hcas {
 		h.follow(func(text string) { m.fail(fabric.CauseOf(m.lostHCA(h, text))) })
 	}
 	p.started = true
@@ -160,8 +163,10 @@ func (p *mailProxy) rest(timer *time.Timer, still time.Duration) bool {
 	}
 }
 
-// busy says whether a kernel may ring without a word of Queue's.
-func (p *mailProxy) busy() bool { return p.m.captured.Load() || p.m.queued.Load() != p.finished }
+// busy says whether there may be something to do without a word of Queue's.
+func (p *mailProxy) busy() bool {
+	return len(p.m.ways) > 0 || p.m.captured.Load() || p.m.queued.Load() != p.finished
+}
 
 // step posts what was rung, and books what has completed: at least now and then.
 func (p *mailProxy) step(all bool) (moved bool, err error) {
@@ -181,21 +186,26 @@ func (p *mailProxy) step(all bool) (moved bool, err error) {
 	}
 	if p.rounds++; all || p.told || p.rounds%pollEvery == 0 {
 		now, err := p.completions()
-		return moved || now, err
+		if err != nil {
+			return moved, err
+		}
+		moved = moved || now
 	}
-	return moved, nil
+	now, err := p.pass()
+	return moved || now, err
 }
 
 func (p *mailProxy) completions() (any bool, err error) {
-	for _, h := range p.m.wires.hcas {
+	for i, h := range p.hcas {
 		for {
 			n, err := p.m.d.Poll(h.handle, h.done)
 			if err != nil {
 				return any, p.m.lostHCA(h, "polling: "+err.Error())
 			}
 			bad := false
-			for i := range h.done[:n] {
-				c, hop := &h.done[i], p.hops[h.index][h.done[i].QPN]
+			for k := range h.done[:n] {
+				c := &h.done[k]
+				hop := p.hops[i][c.QPN]
 				switch {
 				case hop == nil:
 				case c.Receive && !c.Failed:
@@ -224,17 +234,15 @@ func (p *mailProxy) completions() (any bool, err error) {
 // failedHop is the cause that a failed completion makes: none where its peer has closed its part, of which a kernel that waits for it will tell.
 func (m *Mailbox) failedHop() error {
 	var flushed error
-	for peer := range m.hops {
-		for i := range m.hops[peer] {
-			h := &m.hops[peer][i]
-			err := h.hop.failed()
-			switch {
-			case err == nil || m.parted(peer):
-			case h.failure != "":
-				return err
-			default:
-				flushed = err
-			}
+	for i := range m.ends {
+		h := &m.ends[i]
+		err := h.hop.failed()
+		switch {
+		case err == nil || m.parted(h.peer) || m.parted(h.rank):
+		case h.failure != "":
+			return err
+		default:
+			flushed = err
 		}
 	}
 	return flushed
@@ -247,12 +255,12 @@ func (p *mailProxy) end() {
 	if errors.Is(m.failed.Load().Kind, fabric.ErrClosed) {
 		p.drain()
 	}
-	if !flush(m.d, m.wires.hcas) {
+	if !flush(m.d, p.hcas) {
 		m.c.Logger.Error("roce: the mailbox's queue pairs did not give up their requests in time", "group", m.c.Group, "rank", m.rank, "within", flushWithin)
 	}
 }
 
-// drain says goodbye, and waits until the peers have all that was posted.
+// drain says goodbye, and waits until the peers have all that was posted, and until those whose stripes are relayed do without it.
 func (p *mailProxy) drain() {
 	for target := range p.posted {
 		if _, err := p.serve(target); err != nil {
@@ -262,31 +270,76 @@ func (p *mailProxy) drain() {
 			return
 		}
 	}
-	for peer := range p.m.hops {
-		for i := range p.m.hops[peer] {
-			if p.m.hops[peer][i].mark() != nil {
+	marked, alone := false, time.Time{}
+	for until := time.Now().Add(flushWithin); time.Now().Before(until); spin.YieldThread() {
+		if _, err := p.completions(); err != nil {
+			return
+		}
+		if _, err := p.pass(); err != nil {
+			return
+		}
+		if !marked && !p.needed() {
+			if marked = true; !p.markAll() {
 				return
 			}
 		}
-	}
-	for until := time.Now().Add(flushWithin); p.unread() && time.Now().Before(until); spin.YieldThread() {
-		if _, err := p.completions(); err != nil {
+		if !marked {
+			continue
+		}
+		all, wanted := p.unread()
+		if all || wanted && !alone.IsZero() && time.Since(alone) > partWithin {
 			return
+		}
+		if wanted && alone.IsZero() {
+			alone = time.Now()
 		}
 	}
 }
 
-// unread says whether a peer that is there may lack something. One that has closed its part wants nothing more.
-func (p *mailProxy) unread() bool {
-	for peer := range p.m.hops {
-		if p.m.parted(peer) {
-			continue
+// markAll posts a request behind all others that tells when they are over.
+func (p *mailProxy) markAll() bool {
+	for i := range p.m.ends {
+		if p.m.ends[i].mark() != nil {
+			return false
 		}
-		for i := range p.m.hops[peer] {
-			if h := &p.m.hops[peer][i]; h.completed < h.posted && h.hop.failed() == nil {
-				return true
-			}
+	}
+	return true
+}
+
+// needed says whether another rank's stripes come by here, and its goodbye has not.
+func (p *mailProxy) needed() bool {
+	for _, w := range p.m.ways {
+		if w.over != [classes]bool{true, true} {
+			return true
 		}
 	}
 	return false
+}
+
+// unread says whether all peers have all, and whether those do that want it: one that has closed its part wants nothing more, but for its own
+// sake is left in peace.
+func (p *mailProxy) unread() (all, wanted bool) {
+	all, wanted = true, true
+	for i := range p.m.ends {
+		h := &p.m.ends[i]
+		if h.completed >= h.posted || h.hop.failed() != nil {
+			continue
+		}
+		if all = false; !p.m.parted(h.rank) {
+			wanted = false
+		}
+	}
+	return all, wanted
+}
+
+// pass relays.
+func (p *mailProxy) pass() (moved bool, err error) {
+	for _, w := range p.m.ways {
+		now, err := w.pass(p.m)
+		if err != nil {
+			return moved, err
+		}
+		moved = moved || now
+	}
+	return moved, nil
 }

@@ -167,7 +167,7 @@ func (m *Mailbox) Stats() fabric.Stats {
 		}
 		ps := &s.Transport.Peers[i]
 		for k := range m.hops[peer] {
-			h := &m.hops[peer][k]
+			h := m.hops[peer][k]
 			r := fabric.RailStats{Name: h.name, Lanes: 1, SentBytes: h.count.sentBytes.Load(), SentFrames: h.count.sentFrames.Load()}
 			ps.Rails = append(ps.Rails, r)
 			ps.SentBytes += r.SentBytes
