@@ -2,6 +2,7 @@ package roce
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -452,6 +453,36 @@ func (g *faultyGPU) Record(stream, event uintptr) error {
 		return err
 	}
 	return g.GPU.Record(stream, event)
+}
+
+// skewedGPU has the first kernel read its input a byte too far.
+type skewedGPU struct {
+	GPU
+	launched bool
+}
+
+func (g *skewedGPU) Launch(stream, function uintptr, blocks, threads int, args []byte) error {
+	if !g.launched {
+		g.launched = true
+		args = append([]byte(nil), args...)
+		binary.NativeEndian.PutUint64(args[callIn:], binary.NativeEndian.Uint64(args[callIn:])+1)
+	}
+	return g.GPU.Launch(stream, function, blocks, threads, args)
+}
+
+func TestAProbeThatBringsOtherBytesIsRefusedAlike(t *testing.T) {
+	g := &mailGroup{w: hiptest.Start(t, hiptest.Settings{Devices: 3}), f: inMemory(t, verbstest.Switch(3, 1)), world: 3, timeout: 5 * time.Second,
+		change: func(r int, c *MailboxConfig) {
+			if r == 1 {
+				c.GPU = &skewedGPU{GPU: c.GPU}
+			}
+		}}
+	_, errs := g.tryOpen(t)
+	for r, err := range errs {
+		require.Error(t, err, "rank %d", r)
+		assert.ErrorContains(t, err, "vote on mailbox probe: no from rank 0: device failed: rank 0: the mailbox's probe has brought other bytes from rank 1 than it sent", "rank %d", r)
+	}
+	assert.Zero(t, g.f.Left())
 }
 
 // Each step fails on each rank in turn: all ranks end alike, and the path behind it goes on.

@@ -36,10 +36,11 @@ func (p *mailProxy) serve(target int) (moved bool, err error) {
 		if bytes > uint64(l.slotBytes) || flag&flagEpoch != epoch&flagEpoch {
 			return moved, m.deviceCause(fmt.Sprintf("rank %d: the doorbell of target %d says of call %d that it has %d bytes, of %d, and flag %#x", m.rank, target, epoch, bytes, l.slotBytes, flag), nil)
 		}
+		err := p.post(target, slot, int(bytes), flag)
 		if target != m.rank || epoch > 1 { // the probe is no call
 			m.log.begin(m, target, int(bytes), flag)
 		}
-		if err := p.post(target, slot, int(bytes), flag); err != nil {
+		if err != nil {
 			return moved, err
 		}
 		p.posted[target], moved = epoch, true

@@ -100,6 +100,9 @@ func (p *mailProxy) run() {
 	rounds := lookEvery
 	for p.still = time.Now(); m.failed.Load() == nil; {
 		moved, err := p.turn(rounds)
+		if err == nil {
+			err = p.heed()
+		}
 		if err != nil {
 			m.fail(fabric.CauseOf(err))
 			break
@@ -113,7 +116,7 @@ func (p *mailProxy) run() {
 		}
 		p.polls.Add(uint64(rounds))
 		still := now.Sub(p.still)
-		if err := errors.Join(p.tell(now, still), p.heed()); err != nil {
+		if err := p.tell(now, still); err != nil {
 			m.fail(fabric.CauseOf(err))
 			break
 		}

@@ -45,35 +45,33 @@ func (g *mailLog) begin(m *Mailbox, target, bytes int, flag uint64) {
 	g.count++
 }
 
-// end closes the records of a target up to an epoch. Of those that run none is far back.
+// end closes the records of a target up to an epoch. Those before one that is closed are closed.
 func (g *mailLog) end(target int, epoch uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.running(func(r *mailRecord) {
-		if r.target == target && r.flag&flagEpoch <= epoch&flagEpoch {
-			r.ended, r.state = g.now(), fabric.Done
-			g.done++
-			g.bytes += uint64(r.bytes)
-			g.spent += uint64(r.ended - r.begun)
+	for i := range min(g.count, fabric.RecordSlots) {
+		r := &g.slots[(g.count-1-i)%fabric.RecordSlots]
+		switch {
+		case r.target != target || r.flag&flagEpoch > epoch:
+			continue
+		case r.state != fabric.Running:
+			return
 		}
-	})
+		r.ended, r.state = g.now(), fabric.Done
+		g.done++
+		g.bytes += uint64(r.bytes)
+		g.spent += uint64(r.ended - r.begun)
+	}
 }
 
 // fail closes all that run.
 func (g *mailLog) fail() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.running(func(r *mailRecord) {
-		r.ended, r.state = g.now(), fabric.Failed
-		g.failed++
-	})
-}
-
-// running does something to the last calls that run: of each target at most two do, and a stream is in one.
-func (g *mailLog) running(do func(r *mailRecord)) {
-	for i := range min(g.count, 2*mailSlots) {
-		if r := &g.slots[(g.count-1-i)%fabric.RecordSlots]; r.state == fabric.Running {
-			do(r)
+	for i := range g.slots {
+		if r := &g.slots[i]; r.state == fabric.Running {
+			r.ended, r.state = g.now(), fabric.Failed
+			g.failed++
 		}
 	}
 }
