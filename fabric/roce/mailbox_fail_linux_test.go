@@ -160,6 +160,12 @@ func (r *mailRank) swap(t *testing.T, n, peer int) error {
 // A rank that is late in another call, which all make first, is no desync: whatever notes it gets.
 func TestARankThatIsLateIsInNoOtherCall(t *testing.T) {
 	_, ranks := mailWorld(t, 2, nil)
+	for r, err := range onAll(2, func(r int) error {
+		m := ranks[r]
+		return errors.Join(m.Barrier(m.stream()), m.gather(t, 16), m.swap(t, 16, 1-r), m.wait(t.Context()))
+	}) {
+		require.NoError(t, err, "rank %d", r)
+	}
 	late, err := ranks[1].hold()
 	require.NoError(t, err)
 	in, out := [2]fabric.DevPtr{}, [2]fabric.DevPtr{}
@@ -176,12 +182,28 @@ func TestARankThatIsLateIsInNoOtherCall(t *testing.T) {
 	}
 	h := ranks[1].path.hops[0][0]
 	for h.share.flag(0) < 3 {
+		require.NoError(t, ranks[1].Check())
 		runtime.Gosched()
 	}
 	late()
 	for _, m := range ranks {
 		require.NoError(t, m.wait(t.Context()))
 	}
+	m := ranks[1].path // which has begun two exchanges and three calls of the group
+	assert.NoError(t, m.contradicts(0, &note{noteClass: classPair, noteFlag: 1<<flagShift | 2, noteGroup: 2, noteRest: 1, noteSwaps: 3}), "it has begun that")
+	assert.NoError(t, m.contradicts(0, &note{noteClass: classPair, noteFlag: 1<<flagShift | 3, noteGroup: 3, noteRest: 1, noteSwaps: 3}), "it is late")
+	for _, n := range []note{{noteGroup: 2, noteRest: 1, noteSwaps: 3}, {noteGroup: 3, noteRest: 0, noteSwaps: 3}, {noteGroup: 3, noteRest: 1, noteSwaps: 2}} {
+		n[noteClass], n[noteFlag] = classPair, uint64(tagOf(1, 16))<<flagShift|3
+		assert.ErrorIs(t, m.contradicts(0, &n), fabric.ErrDesync)
+	}
+}
+
+// A kernel that gives up ends the group, though nobody waits for its stream.
+func TestAKernelThatGivesUpIsSeenByItsProxy(t *testing.T) {
+	_, ranks := mailWorld(t, 2, func(g *mailGroup) { g.timeout = 50 * time.Millisecond })
+	require.NoError(t, ranks[0].gather(t, 16))
+	require.Eventually(t, func() bool { return ranks[1].Check() != nil }, 10*time.Second, time.Millisecond)
+	require.ErrorIs(t, ranks[1].Check(), fabric.ErrTimeout)
 }
 
 // untilItFails makes calls, of the first of which a rank may have had all that it needs.
@@ -340,6 +362,54 @@ func TestANoteIsRelayed(t *testing.T) {
 	}
 }
 
+// Close waits for a launch that its stream has not come to.
+func TestCloseWaitsForAStreamWithAMailboxCall(t *testing.T) {
+	_, ranks := mailWorld(t, 2, func(g *mailGroup) { g.timeout = fabric.NoTimeout })
+	release, err := ranks[0].hold()
+	require.NoError(t, err)
+	require.NoError(t, ranks[0].gather(t, 16))
+	closed := make(chan error, 1)
+	go func() { closed <- ranks[0].Close() }()
+	for !ranks[0].path.closing.Load() {
+		runtime.Gosched()
+	}
+	select {
+	case err := <-closed:
+		t.Errorf("closed before the stream has passed: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	release()
+	require.NoError(t, <-closed)
+}
+
+// A rank that is between others stays for a while, until they say goodbye.
+func TestAMailboxRelayStaysWhileItIsNeeded(t *testing.T) {
+	_, ranks := mailRing(t, func(*mailGroup) {})
+	for r, err := range onAll(4, func(r int) error {
+		m := ranks[r]
+		for range 30 * (1 - r%2) {
+			if err := errors.Join(m.swap(t, 100, 2-r), m.wait(t.Context())); err != nil {
+				return err
+			}
+		}
+		return m.Close()
+	}) {
+		require.NoError(t, err, "rank %d", r)
+	}
+}
+
+// A queue pair to a rank that has closed its part may fail: that ends nobody's group.
+func TestAQueuePairToAClosedRankFailsNobody(t *testing.T) {
+	mem := make([]byte, lettersBytes(2, pageBytes))
+	own, err := newLetters(mem, 0, 2, 0, pageBytes)
+	require.NoError(t, err)
+	w := &wire{hop: hop{rank: 1, name: "here to there", failure: "retries"}}
+	m := &Mailbox{own: own, ends: []mailHop{{wire: w, peer: 1}}}
+	require.ErrorIs(t, m.failedHop(), fabric.ErrPeerFailed)
+	own.store(mailFlagAt(classPair, 1, 1, 0), farewell)
+	require.NoError(t, m.failedHop())
+}
+
 // A rank whose call has ended may close at once: the others still get what it sent.
 func TestWhatTheMailboxSentArrivesThoughItsRankCloses(t *testing.T) {
 	w := hiptest.Start(t, hiptest.Settings{Devices: 4})
@@ -384,6 +454,37 @@ func TestAFailureOfTheOtherPathEndsAMailboxWait(t *testing.T) {
 		assert.ErrorContains(t, err, "the other path broke", "rank %d", r)
 		m.ended(t, fabric.ErrPeerFailed)
 	}
+}
+
+// brokenRest is another path whose failure nobody else hears of.
+type brokenRest struct {
+	fabric.StreamTransport
+	cause atomic.Pointer[fabric.Cause]
+}
+
+func (r *brokenRest) Sync(ctx context.Context, s fabric.Stream) error {
+	if c := r.cause.Load(); c != nil {
+		return c
+	}
+	return r.StreamTransport.Sync(ctx, s)
+}
+
+func TestWhatTheOtherPathSaysEndsAMailboxWait(t *testing.T) {
+	rests := make([]*brokenRest, 2)
+	_, ranks := mailWorld(t, 2, func(g *mailGroup) {
+		g.timeout = fabric.NoTimeout
+		g.change = func(r int, c *MailboxConfig) {
+			rests[r] = &brokenRest{StreamTransport: c.Rest}
+			c.Rest, c.Arbiter = rests[r], nil
+		}
+	})
+	require.NoError(t, ranks[0].gather(t, 16))
+	ranks[0].reach(0, 2)
+	rests[0].cause.Store(&fabric.Cause{Kind: fabric.ErrPeerFailed, Peer: 1, From: 0, Text: "the other path broke"})
+	err := ranks[0].path.Sync(t.Context(), ranks[0].stream())
+	require.ErrorIs(t, err, fabric.ErrPeerFailed)
+	assert.NotNil(t, ranks[0].path.failed.Load())
+	require.NoError(t, ranks[0].s.Synchronize(t.Context()), "its kernel is let go")
 }
 
 // A call that ends by ctx leaves the group alone.
