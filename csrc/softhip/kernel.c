@@ -11,13 +11,18 @@ static struct kernel *kernels;
 static pthread_mutex_t kernels_lock = PTHREAD_MUTEX_INITIALIZER;
 
 // The twins of csrc/mailbox, known from the start where they are linked.
-__attribute__((weak)) extern softhip_twin hf_stage__host, hf_collect__host;
-enum { MAILBOX_ARGS = 120 };
+__attribute__((weak)) extern softhip_twin hf_stage__host, hf_collect__host, hf_gather__host, hf_all_reduce__host, hf_exchange__host;
+enum { GATE_ARGS = 120, MAILBOX_ARGS = 88 }; // of struct hf_args, of struct hf_call
 
 static void know_mailbox(void) {
     if (&hf_stage__host != NULL && &hf_collect__host != NULL) {
-        softhip_kernel("hf_stage", hf_stage__host, MAILBOX_ARGS);
-        softhip_kernel("hf_collect", hf_collect__host, MAILBOX_ARGS);
+        softhip_kernel("hf_stage", hf_stage__host, GATE_ARGS);
+        softhip_kernel("hf_collect", hf_collect__host, GATE_ARGS);
+    }
+    if (&hf_gather__host != NULL && &hf_all_reduce__host != NULL && &hf_exchange__host != NULL) {
+        softhip_kernel("hf_gather", hf_gather__host, MAILBOX_ARGS);
+        softhip_kernel("hf_all_reduce", hf_all_reduce__host, MAILBOX_ARGS);
+        softhip_kernel("hf_exchange", hf_exchange__host, MAILBOX_ARGS);
     }
 }
 

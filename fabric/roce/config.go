@@ -92,6 +92,8 @@ type Config struct {
 	// Failed is told of a failure that no call of this rank's may come across, from another goroutine; nil where nobody wants to know.
 	Failed func(cause error)
 	Logger *slog.Logger // nil is slog.Default()
+
+	more []setting // a Mailbox's, which all ranks must have alike too
 }
 
 // Validate names the first setting that is out of range.
@@ -193,8 +195,8 @@ type setting struct{ name, value string }
 // settings are those of a Config with defaults.
 func (c *Config) settings() []setting {
 	number := strconv.Itoa
-	return []setting{
+	return append([]setting{
 		{"Channel", c.Channel}, {"Stripes", number(c.Stripes)}, {"EagerBytes", number(c.EagerBytes)}, {"SlotBytes", number(c.SlotBytes)},
 		{"Slots", number(c.Slots)}, {"Order", c.Order.String()}, {"Verify", strconv.FormatBool(c.Verify)},
-	}
+	}, c.more...)
 }
