@@ -163,7 +163,7 @@ func (t *Transport) meet(all []circuit, mine []*wire, said [][]byte) error {
 				if w.link != their.link || w.side == their.side {
 					continue
 				}
-				w.immediate = t.c.Order == OrderImmediate || t.c.Order == OrderAuto && !(w.qp.InOrder && b[20] == 1)
+				w.immediate = t.c.Order == OrderImmediate || t.c.Order == OrderAuto && (!w.qp.InOrder || b[20] != 1)
 				w.far, w.farKey = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint32(b[16:])
 				if w.far+uint64(g.shareBytes()) < w.far {
 					return fmt.Errorf("rank %d says that its share of %s is at %#x", rank, w.name, w.far)

@@ -19,7 +19,6 @@ type copying struct {
 	mem     [][]byte
 	handles atomic.Uintptr
 	done    []Completion
-	end     chan struct{}
 }
 
 func (d *copying) String() string { return "copying" }

@@ -98,12 +98,17 @@ func (l *lane) arrival() (payload []byte, there bool, err error) {
 	return s[frame.Size:], true, nil
 }
 
-// took is for a frame that was read. Credit that no header carries goes by itself once half of the slots are untold.
+// took is for a frame that was read.
 func (l *lane) took() error {
 	l.head++
 	if err := l.restock(); err != nil {
 		return err
 	}
+	return l.tell()
+}
+
+// tell gives credit that no header carries, once half of the slots are untold. Where the queue is full it is for a later turn.
+func (l *lane) tell() error {
 	if l.head-l.toldAt < uint64(l.share.slots/2) || !l.room() {
 		return nil
 	}

@@ -191,6 +191,9 @@ func (p *pending) receive(f *peer) error {
 				return err
 			}
 		}
+		if err := l.tell(); err != nil {
+			return err
+		}
 	}
 	if f.InLeft > 0 && f.parted() {
 		return flow.PeerCause(f.Peer, 0, fmt.Sprintf("rank %d has closed its part of the group", f.Peer), nil)

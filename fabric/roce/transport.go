@@ -170,7 +170,7 @@ func (t *Transport) Abort(cause error) { t.fail(cause) }
 // frees all but what Alloc gave. It waits for a Poll or Wait in progress to leave, which it hastens.
 func (t *Transport) Close() error {
 	t.fail(&fabric.Cause{Kind: fabric.ErrClosed, Peer: -1, From: -1})
-	whole := t.cause.Load().Kind == fabric.ErrClosed
+	whole := errors.Is(t.cause.Load(), fabric.ErrClosed)
 	t.driving.Lock()
 	defer t.driving.Unlock()
 	if t.closed {
