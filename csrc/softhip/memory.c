@@ -79,8 +79,8 @@ static void registry_remove(struct alloc *a) {
     memmove(&world.allocs[i], &world.allocs[i + 1], (size_t)(world.alloc_count - i) * sizeof *world.allocs);
 }
 
-// unmap gives a's memory back; the addresses that the caller knew stay reserved and untouchable for a while.
-static void unmap(struct alloc *a, bool keep_addresses) {
+// unmap gives a's memory back; the addresses that the caller knew stay reserved and untouchable: for a while, or for good.
+static void unmap(struct alloc *a, bool for_good) {
     forget_unseen(a->view, a->size);
     if (a->kind != MEMORY_REGISTERED && a->size > 0)
         memset(a->view, POISON, a->size);
@@ -90,27 +90,21 @@ static void unmap(struct alloc *a, bool keep_addresses) {
         munmap(a->agreed, a->mapped);
     if (a->fd >= 0)
         close(a->fd);
-    if (a->reserved != NULL && keep_addresses &&
-        mmap(a->reserved, a->reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED) {
+    if (a->reserved != NULL && retire(a->reserved, a->reserved_bytes) && !for_good) {
         unsigned i = world.freed_next++ % (sizeof world.freed / sizeof *world.freed);
         if (world.freed[i].at != NULL)
             munmap(world.freed[i].at, world.freed[i].bytes);
         world.freed[i].at = a->reserved;
         world.freed[i].bytes = a->reserved_bytes;
         world.freed[i].number = a->number;
-    } else if (a->reserved != NULL) {
-        munmap(a->reserved, a->reserved_bytes);
     }
     free(a);
 }
 
 void memory_end(void) {
     for (int i = 0; i < world.alloc_count; i++)
-        unmap(world.allocs[i], false);
+        unmap(world.allocs[i], true);
     free(world.allocs);
-    for (size_t i = 0; i < sizeof world.freed / sizeof *world.freed; i++)
-        if (world.freed[i].at != NULL)
-            munmap(world.freed[i].at, world.freed[i].bytes);
 }
 
 static bool map_host(struct alloc *a) {
@@ -268,7 +262,7 @@ static int release(void *p, bool host) {
     if (atomic_load(&world.ending)) // what used it may not be over: the world's end frees it
         registry_add(a);
     else
-        unmap(a, true);
+        unmap(a, false);
     return end(device_error(current_device()));
 }
 

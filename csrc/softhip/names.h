@@ -55,6 +55,7 @@
 #define report softhip_in_report
 #define reports_end softhip_in_reports_end
 #define ring_of softhip_in_ring_of
+#define retire softhip_in_retire
 #define rouse softhip_in_rouse
 #define set_current_device softhip_in_set_current_device
 #define set_in_host_function softhip_in_set_in_host_function

@@ -259,6 +259,7 @@ void set_in_host_function(bool in);
 void *pool_new(struct pool *p);
 void pool_free(struct pool *p, void *object);
 bool pool_has(const struct pool *p, const void *object);
+bool retire(void *at, size_t bytes);
 bool version_at_least(int major, int minor);
 bool name_missing(const char *name, int since);
 // device.c

@@ -131,9 +131,31 @@ static void worlds_in_use(void) {
     }
 }
 
+// What an ended world gave is nothing of the next: not memory, not a stream, though these get their own anew.
+static void stale(void) {
+    for (int i = 0; i < 10; i++) {
+        void *old[3], *new[3];
+        for (int k = 0; k < 2; k++) {
+            void **all = k == 0 ? old : new;
+            begin("");
+            all[0] = device_bytes(1 << 20);
+            all[1] = host_words(4096);
+            all[2] = new_stream();
+        }
+        CHECK(hipFree(old[0]) != 0 && hipHostFree(old[1]) != 0 && hipStreamDestroy(old[2]) != 0);
+        OK(hipMemsetAsync(new[0], 1, 1 << 20, new[2]));
+        memset(new[1], 1, 4096);
+        OK(hipStreamSynchronize(new[2]));
+        OK(hipFree(new[0]));
+        OK(hipHostFree(new[1]));
+        OK(hipStreamDestroy(new[2]));
+    }
+}
+
 void test_control(void) {
     steps();
     threads();
     worlds();
     worlds_in_use();
+    stale();
 }
