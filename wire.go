@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/hipfabric/hipfabric/fabric"
@@ -16,13 +15,7 @@ import (
 
 // mesh is what wires need of the bootstrap: a session, or a part of one.
 type mesh interface {
-	Rank() int
-	World() int
-	ID() [16]byte
-	Rails(peer int) []fabric.Rail
-	Dial(ctx context.Context, peer int, lane fabric.Lane) (*net.TCPConn, error)
-	Accept(ctx context.Context, peer int, lane fabric.Lane) (*net.TCPConn, error)
-	AllGather(ctx context.Context, blob []byte) ([][]byte, error)
+	tcp.Mesh
 	Report(local error) (cause error)
 	Cause() error
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/internal/streams"
 )
 
 // Mailbox is a fabric.StreamTransport whose small calls are one kernel launch: the kernel puts its input into registered memory and rings,
@@ -47,7 +48,7 @@ type Mailbox struct {
 	plans          map[uintptr]*mailPlan
 	captured       atomic.Bool // there was a plan
 	queued         atomic.Uint64
-	used           mailStreams
+	used           streams.Used
 	log            mailLog
 
 	failing       sync.Mutex                   // held while abort is stored

@@ -58,8 +58,8 @@ func (m *Mailbox) emptied() {
 	for m.inside.Load() > 0 {
 		rest()
 	}
-	for _, u := range m.used.left() {
-		for !m.hasPassed(u.stream, rest) {
+	for _, stream := range m.used.Left() {
+		for !m.hasPassed(stream, rest) {
 			rest()
 		}
 	}

@@ -35,7 +35,7 @@ type GPU interface {
 
 // MailboxConfig says what a Mailbox is made of.
 type MailboxConfig struct {
-	// RoCE is of its queue pairs: Group, Channel ("mailbox"), Devices, Stripes, TrafficClass, Retries, PacketTimeout, Timeout, SpinFor, Yield,
+	// RoCE is of its queue pairs: Group, Channel ("mailbox"), HCAs, Stripes, TrafficClass, Retries, PacketTimeout, Timeout, SpinFor, Yield,
 	// CPUs, Order, Addresses, Failed and Logger mean what they do there. There are no rings, and no checksums: the other fields are not used.
 	RoCE Config
 	GPU  GPU

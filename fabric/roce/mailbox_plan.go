@@ -71,7 +71,7 @@ func (m *Mailbox) join(stream uintptr, c *fabric.Call, kind int) error {
 	}
 	if !slices.Contains(p.joined, stream) {
 		p.joined = append(p.joined, stream)
-		m.used.keep(stream)
+		m.used.Keep(stream)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (p *mailPlan) Release() error {
 	}
 	p.dropped = true
 	for _, stream := range p.joined {
-		p.m.used.drop(stream)
+		p.m.used.Drop(stream)
 	}
 	return nil
 }

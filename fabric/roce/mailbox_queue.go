@@ -61,10 +61,10 @@ func (m *Mailbox) Queue(s fabric.Stream, c *fabric.Call) error {
 	if captures {
 		return m.join(stream, c, kind)
 	}
-	fresh := m.used.begin(stream)
+	fresh := m.used.Begin(stream)
 	m.arguments(c, kind)
 	err = m.launch(stream, kernelOf(c.Op), c.Device.InBytes)
-	m.used.laidOut()
+	m.used.LaidOut()
 	switch {
 	case err == nil:
 		m.queued.Add(1)
@@ -72,7 +72,7 @@ func (m *Mailbox) Queue(s fabric.Stream, c *fabric.Call) error {
 		return nil
 	case wrong(err):
 		if fresh {
-			m.used.passed(stream, m.used.laid.Load())
+			m.used.Passed(stream, m.used.Laid())
 		}
 		return fabric.Invalidf("stream %#x takes no %v of %v, whose stream it must be: %v", stream, c.Op, m.gpu, err)
 	}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
@@ -20,7 +17,7 @@ const dryWithin = 2 * time.Second
 func (m *Mailbox) Sync(ctx context.Context, s fabric.Stream) error {
 	m.inside.Add(1)
 	defer m.leave()
-	upTo := m.used.laid.Load()
+	upTo := m.used.Laid()
 	err := m.rest.Sync(ctx, s)
 	if m.world == 1 {
 		return m.passedOn(err)
@@ -31,7 +28,7 @@ func (m *Mailbox) Sync(ctx context.Context, s fabric.Stream) error {
 	var cause *fabric.Cause
 	switch {
 	case err == nil && m.failed.Load() == nil:
-		m.used.passed(uintptr(s), upTo)
+		m.used.Passed(uintptr(s), upTo)
 		return nil
 	case err == nil:
 		return m.ended()
@@ -101,53 +98,4 @@ func (m *Mailbox) notDry(stream uintptr) error {
 	text := fmt.Sprintf("rank %d: stream %#x on %v has not passed the mailbox's kernels since the failure, and they may still touch their buffers", m.rank, stream, m.gpu)
 	m.broken.CompareAndSwap(nil, m.deviceCause(text, nil))
 	return nil
-}
-
-// mailStreams remembers on which streams calls were queued, until they are known to have passed them. One goroutine at a time adds.
-type mailStreams struct {
-	mu   sync.Mutex
-	list []mailUse
-	laid atomic.Uint64 // uses whose launches are on their streams
-}
-
-type mailUse struct {
-	stream uintptr
-	last   uint64 // use of it
-	plans  int    // that have calls in graphs captured from it: a replay is announced by nobody
-}
-
-// begin comes before a launch, and laidOut after it. fresh says that the stream was not remembered before.
-func (s *mailStreams) begin(stream uintptr) (fresh bool) { return s.change(stream, 0) }
-
-// keep has the stream remembered, whatever it passes, until drop.
-func (s *mailStreams) keep(stream uintptr) { s.change(stream, 1); s.laidOut() }
-
-func (s *mailStreams) drop(stream uintptr) { s.change(stream, -1); s.laidOut() }
-
-func (s *mailStreams) change(stream uintptr, plans int) (fresh bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.list, func(u mailUse) bool { return u.stream == stream })
-	if fresh = i < 0; fresh {
-		i = len(s.list)
-		s.list = append(s.list, mailUse{stream: stream})
-	}
-	s.list[i].last = s.laid.Load() + 1
-	s.list[i].plans += plans
-	return fresh
-}
-
-func (s *mailStreams) laidOut() { s.laid.Add(1) }
-
-// passed is told that a stream has passed what was on it when upTo was laid's.
-func (s *mailStreams) passed(stream uintptr, upTo uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = slices.DeleteFunc(s.list, func(u mailUse) bool { return u.stream == stream && u.plans == 0 && u.last <= upTo })
-}
-
-func (s *mailStreams) left() []mailUse {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.list)
 }

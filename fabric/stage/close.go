@@ -85,8 +85,8 @@ func (t *Transport) emptied() {
 	for t.inside.Load() > 0 {
 		rest()
 	}
-	for _, u := range t.used.left() {
-		for !t.hasPassed(u.stream) {
+	for _, stream := range t.used.Left() {
+		for !t.hasPassed(stream) {
 			rest()
 		}
 	}

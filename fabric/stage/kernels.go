@@ -129,7 +129,7 @@ func (g *kernelsGate) queue(stream uintptr, c *fabric.Call) error {
 		return err
 	}
 	e.set(t, c)
-	fresh := t.used.begin(stream)
+	fresh := t.used.Begin(stream)
 	var before *descriptor
 	for k, parts := 0, e.windows(); k < parts; k++ {
 		d, ok := g.eager.get()
@@ -157,7 +157,7 @@ func (g *kernelsGate) queue(stream uintptr, c *fabric.Call) error {
 		t.proxy.called()
 		before = d
 	}
-	t.used.laidOut()
+	t.used.LaidOut()
 	return nil
 }
 

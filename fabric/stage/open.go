@@ -10,6 +10,7 @@ import (
 
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/internal/plan"
+	"github.com/hipfabric/hipfabric/fabric/internal/streams"
 )
 
 // DefaultPartBytes is how much of a call is staged at once: of each rank's block, where there is one a rank.
@@ -71,7 +72,7 @@ type Transport struct {
 	slabs       slabs
 	registered  registry
 	sync        syncer
-	used        streams
+	used        streams.Used
 
 	// The proxy's.
 	jobs                  [sets]job

@@ -61,7 +61,7 @@ func (g *kernelsGate) join(stream uintptr, c *fabric.Call) error {
 	}
 	if !slices.Contains(p.joined, stream) {
 		p.joined = append(p.joined, stream)
-		g.t.used.keep(stream)
+		g.t.used.Keep(stream)
 	}
 	e := &entry{}
 	e.set(g.t, c)
@@ -122,7 +122,7 @@ func (p *planned) Release() error {
 	_ = p.End()
 	p.disown(len(p.held))
 	for _, stream := range p.joined {
-		p.g.t.used.drop(stream)
+		p.g.t.used.Drop(stream)
 	}
 	p.joined = nil
 	p.lists.used = 0

@@ -89,9 +89,9 @@ func (t *Transport) refuse(stream uintptr, fresh bool, c *fabric.Call, err error
 // takeBack undoes a use of a stream on which nothing was queued.
 func (t *Transport) takeBack(stream uintptr, fresh bool) {
 	t.queued.Add(^uint64(0))
-	t.used.laidOut()
+	t.used.LaidOut()
 	if fresh {
-		t.used.passed(stream, t.used.laid.Load())
+		t.used.Passed(stream, t.used.Laid())
 	}
 }
 

@@ -3,9 +3,6 @@ package stage
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
@@ -49,7 +46,7 @@ func (t *Transport) Sync(ctx context.Context, s fabric.Stream) error {
 		}
 		return err
 	}
-	upTo := t.used.laid.Load()
+	upTo := t.used.Laid()
 	if err := t.d.Record(stream, t.sync.event); err != nil {
 		if refused(err) {
 			return fabric.Invalidf("stream %#x is none of %v: %v", stream, t.d, err)
@@ -63,7 +60,7 @@ func (t *Transport) Sync(ctx context.Context, s fabric.Stream) error {
 	case t.failed.Load() != nil:
 		return t.lost(ctx, stream, true)
 	case done:
-		t.used.passed(stream, upTo)
+		t.used.Passed(stream, upTo)
 	}
 	return nil
 }
@@ -170,58 +167,4 @@ func (t *Transport) notDry(stream uintptr) error {
 	t.breakDown(fmt.Sprintf("rank %d: stream %#x on %v has not passed the group's kernels since the failure, and they may still touch their buffers",
 		t.rank, stream, t.d))
 	return t.ended()
-}
-
-// streams remembers on which streams calls were queued, until they are known to have passed them. One goroutine at a time
-// adds.
-type streams struct {
-	mu   sync.Mutex
-	list []usage
-	laid atomic.Uint64 // uses whose operations are all on their streams
-}
-
-type usage struct {
-	stream uintptr
-	last   uint64 // use of it
-	plans  int    // that have calls in graphs captured from it: a replay is announced by nobody
-}
-
-// begin comes before the first operation of a use of the stream, and laidOut after the last one. fresh says that the stream
-// was not remembered before.
-func (s *streams) begin(stream uintptr) (fresh bool) { return s.change(stream, 0) }
-
-// keep has the stream remembered, whatever it passes, until drop.
-func (s *streams) keep(stream uintptr) { s.change(stream, 1) }
-
-func (s *streams) drop(stream uintptr) {
-	s.change(stream, -1)
-	s.laidOut()
-}
-
-func (s *streams) change(stream uintptr, plans int) (fresh bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.list, func(u usage) bool { return u.stream == stream })
-	if fresh = i < 0; fresh {
-		i = len(s.list)
-		s.list = append(s.list, usage{stream: stream})
-	}
-	s.list[i].last = s.laid.Load() + 1
-	s.list[i].plans += plans
-	return fresh
-}
-
-func (s *streams) laidOut() { s.laid.Add(1) }
-
-// passed is told that a stream has passed what was on it when upTo was laid's.
-func (s *streams) passed(stream uintptr, upTo uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = slices.DeleteFunc(s.list, func(u usage) bool { return u.stream == stream && u.plans == 0 && u.last <= upTo })
-}
-
-func (s *streams) left() []usage {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.list)
 }

@@ -22,7 +22,7 @@ func (g *wordsGate) queue(stream uintptr, c *fabric.Call) error {
 		}
 	}
 	g.ring[slot(seq)].set(t, c)
-	fresh := t.used.begin(stream)
+	fresh := t.used.Begin(stream)
 	t.queued.Store(seq)
 	switch captures, err := t.d.WriteWait(stream, t.words.readyPtr(seq), seq, t.words.donePtr(seq), seq); {
 	case captures:
@@ -33,7 +33,7 @@ func (g *wordsGate) queue(stream uintptr, c *fabric.Call) error {
 	case err != nil:
 		return t.queueFailed(stream, c, err)
 	}
-	t.used.laidOut()
+	t.used.LaidOut()
 	t.proxy.called()
 	return nil
 }
