@@ -2,5 +2,6 @@
 // it; hipgo/hiptest is its Go side, and also builds it as libamdhip64.so. It has no Go API.
 //
 // A world (world.c) has devices, each with hardware queues and SDMA rings (engine.c): threads that run operations (run.c)
-// in order. Streams (stream.c) queue operations on them; memory.c and bind.c know which bytes an address means.
+// in order. Streams (stream.c) queue operations on them; memory.c and bind.c know which bytes an address means, and
+// addresses.c gives no address twice.
 package softhip

@@ -79,8 +79,8 @@ static void registry_remove(struct alloc *a) {
     memmove(&world.allocs[i], &world.allocs[i + 1], (size_t)(world.alloc_count - i) * sizeof *world.allocs);
 }
 
-// unmap gives a's memory back; the addresses that the caller knew stay reserved and untouchable: for a while, or for good.
-static void unmap(struct alloc *a, bool for_good) {
+// unmap gives a's memory back; the addresses that the caller knew stay reserved and untouchable.
+static void unmap(struct alloc *a) {
     forget_unseen(a->view, a->size);
     if (a->kind != MEMORY_REGISTERED && a->size > 0)
         memset(a->view, POISON, a->size);
@@ -90,10 +90,9 @@ static void unmap(struct alloc *a, bool for_good) {
         munmap(a->agreed, a->mapped);
     if (a->fd >= 0)
         close(a->fd);
-    if (a->reserved != NULL && retire(a->reserved, a->reserved_bytes) && !for_good) {
+    if (a->reserved != NULL) {
+        retire(a->reserved, a->reserved_bytes);
         unsigned i = world.freed_next++ % (sizeof world.freed / sizeof *world.freed);
-        if (world.freed[i].at != NULL)
-            munmap(world.freed[i].at, world.freed[i].bytes);
         world.freed[i].at = a->reserved;
         world.freed[i].bytes = a->reserved_bytes;
         world.freed[i].number = a->number;
@@ -103,7 +102,7 @@ static void unmap(struct alloc *a, bool for_good) {
 
 void memory_end(void) {
     for (int i = 0; i < world.alloc_count; i++)
-        unmap(world.allocs[i], true);
+        unmap(world.allocs[i]);
     free(world.allocs);
 }
 
@@ -141,11 +140,9 @@ static bool map_stale(struct alloc *a) {
 static bool map(struct alloc *a) {
     a->mapped = (a->size + PAGE - 1) & ~(size_t)(PAGE - 1);
     a->reserved_bytes = a->mapped + 2 * PAGE;
-    a->reserved = mmap(NULL, a->reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (a->reserved == MAP_FAILED) {
-        a->reserved = NULL;
+    a->reserved = claim(a->reserved_bytes);
+    if (a->reserved == NULL)
         return false;
-    }
     a->base = (uintptr_t)a->reserved + PAGE;
     return a->kind == MEMORY_DEVICE ? map_device(a, !world.set.integrated) : map_host(a);
 }
@@ -156,7 +153,7 @@ static void discard(struct alloc *a) {
     if (a->agreed != NULL)
         munmap(a->agreed, a->mapped);
     if (a->reserved != NULL)
-        munmap(a->reserved, a->reserved_bytes);
+        retire(a->reserved, a->reserved_bytes);
     if (a->fd >= 0)
         close(a->fd);
     free(a);
@@ -262,7 +259,7 @@ static int release(void *p, bool host) {
     if (atomic_load(&world.ending)) // what used it may not be over: the world's end frees it
         registry_add(a);
     else
-        unmap(a, false);
+        unmap(a);
     return end(device_error(current_device()));
 }
 

@@ -17,6 +17,7 @@
 #define capture_op softhip_in_capture_op
 #define captures_end softhip_in_captures_end
 #define changed softhip_in_changed
+#define claim softhip_in_claim
 #define copy_engine softhip_in_copy_engine
 #define current_device softhip_in_current_device
 #define device_error softhip_in_device_error

@@ -27,16 +27,10 @@ static _Thread_local struct {
 
 static void pool_begin(struct pool *p, size_t size, unsigned cap) {
     size = (size + 63) & ~(size_t)63;
-    void *at = mmap(NULL, size * cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    *p = (struct pool){.at = at == MAP_FAILED ? NULL : at, .size = size, .cap = at == MAP_FAILED ? 0 : cap};
-}
-
-// retire gives memory back and keeps its addresses: what still knows them when their world has ended meets nothing of the next.
-bool retire(void *at, size_t bytes) {
-    if (mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED)
-        return true;
-    munmap(at, bytes);
-    return false;
+    void *at = claim(size * cap);
+    if (at != NULL && mprotect(at, size * cap, PROT_READ | PROT_WRITE) != 0)
+        at = NULL;
+    *p = (struct pool){.at = at, .size = size, .cap = at == NULL ? 0 : cap};
 }
 
 static void pool_end(struct pool *p) {

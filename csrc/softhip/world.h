@@ -245,6 +245,9 @@ extern pthread_mutex_t world_lock;
 // config.c
 int settings_parse(struct settings *s, const char *text);
 int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// addresses.c
+void *claim(size_t bytes);
+void retire(void *at, size_t bytes);
 // world.c
 void world_begin(void);
 bool world_busy(void);
@@ -259,7 +262,6 @@ void set_in_host_function(bool in);
 void *pool_new(struct pool *p);
 void pool_free(struct pool *p, void *object);
 bool pool_has(const struct pool *p, const void *object);
-bool retire(void *at, size_t bytes);
 bool version_at_least(int major, int minor);
 bool name_missing(const char *name, int since);
 // device.c
