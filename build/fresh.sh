@@ -75,8 +75,9 @@ inside --user stranger "$user" -- make demo
 say "make demo passes for a user without rights"
 # Not make vet: for four systems from an empty cache it takes as long as the rest together, and finds the same on any machine.
 inside --user stranger "$user" -- make guard
-# stage takes minutes and needs no more than what the outside module below shows: a C compiler.
-inside --user stranger "$user" -- sh -c 'go test -short -p 1 $(go list ./fabric/... | grep -v /stage$)'
+# stage and roce take minutes, and need no more than what the outside module below shows, a C compiler, and, for the mailbox's contract, more
+# open files than the 1024 that buildah allows: a software device takes one an allocation.
+inside --user stranger "$user" -- sh -c 'go test -short -p 1 $(go list ./fabric/... | grep -v -E "/(stage|roce)$")'
 say "the guard and fabric's tests pass for a user without rights"
 inside --user stranger "$user" -- build/outside/run.sh
 say "an outside module passes for a user without rights"
