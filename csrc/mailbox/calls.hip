@@ -41,7 +41,7 @@ HF_FN int hf_await(const struct hf_call *args, hf_u64 epoch, hf_u32 peer, hf_u32
         hf_u64 cause = 0, now, seen = hf_load_system(flag);
         if (seen == awaited)
             return 1;
-        if ((seen & HF_FLAG_EPOCH) >= (awaited & HF_FLAG_EPOCH)) {
+        if (((seen - awaited) & HF_FLAG_EPOCH) <= HF_FLAG_EPOCH / 2) { /* not an earlier one; numbers wrap */
             cause = HF_CAUSE_DESYNC; /* of this epoch, of another call; or of an epoch that waits for this one */
         } else if (turn % HF_LOOKS == 0) {
             if (hf_load_device(&hf_mailbox_of(args)->poison)) /* another lane has given up */

@@ -21,8 +21,8 @@ enum {
  * slots and flags, because a call of one says nothing about where a rank is in the calls of another.
  */
 
-/* A flag in one word: what the call is, by its caller's tag, and its target's epoch. */
-#define HF_FLAG_SHIFT 48
+/* A flag in one word: what the call is, by its caller's tag, and the low bits of its target's epoch. */
+#define HF_FLAG_SHIFT 39
 #define HF_FLAG_EPOCH ((1ull << HF_FLAG_SHIFT) - 1)
 
 /* Why a wait failed. Poison and failed are HF_FAILED | cause << HF_REASON_SHIFT | epoch. */
@@ -108,7 +108,7 @@ struct hf_call {
     hf_u32 stripes; /* 1 to HF_STRIPES */
     hf_u32 dtype;   /* all-reduce: HF_F16, HF_BF16 or HF_F32 */
     hf_u32 reduce;  /* all-reduce: HF_SUM and so on */
-    hf_u32 tag;     /* 16 bits of what the ranks must agree on; a peer's call with another is refused */
+    hf_u32 tag;     /* 25 bits of what the ranks must agree on; a peer's call with another is refused */
     hf_u32 clock;   /* kHz of an AMD device's wall clock, as in struct hf_args */
 };
 

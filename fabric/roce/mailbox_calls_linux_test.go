@@ -329,7 +329,7 @@ func replayMail(t *testing.T, m *mailRank, rank, laps int) error {
 	return plan.Release()
 }
 
-// Two slots and sixteen bits of a number, many times over: by flags and by immediates, whose numbers have fifteen bits.
+// Two slots many times over: by flags, and by immediates, whose numbers have six bits.
 func TestAMailboxSlotIsUsedAgainManyTimes(t *testing.T) {
 	const each, launches = 256, 1<<8 + 2
 	for name, change := range map[string]func(*verbstest.Fabric){"flags": nil, "immediates": func(f *verbstest.Fabric) { f.DenyOrder(true) }} {

@@ -90,15 +90,16 @@ func (m *Mailbox) gaveUp(failed uint64) *fabric.Cause {
 	}
 	took := time.Duration(l.load(recordMicros)) * time.Microsecond
 	call := m.called(int(target), epoch, awaited)
+	theirs := m.seqOf(int(target) == m.rank, epochOf(seen, epoch))
 	h := m.hops[peer][stripe]
 	switch {
-	case seen == farewell:
+	case parting(seen):
 		return flow.PeerCause(int(peer), 0, fmt.Sprintf("rank %d has closed its part of the group: rank %d waits for it in %s", peer, m.rank, call), nil)
 	case why == causeDesync:
-		text := fmt.Sprintf("rank %d is in %s; rank %d is in %s", m.rank, call, peer, flagged(seen, m.seqOf(int(target) == m.rank, seen&flagEpoch), l.slotBytes))
+		text := fmt.Sprintf("rank %d is in %s; rank %d is in %s", m.rank, call, peer, flagged(seen, theirs))
 		return &fabric.Cause{Kind: fabric.ErrDesync, Peer: int(peer), From: m.rank, Text: text}
 	case why == causeTimeout:
-		text := fmt.Sprintf("rank %d has waited %v for rank %d in %s: stripe %d, by %s, has brought %s", m.rank, took, peer, call, stripe, h.name, broughtLast(m.seqOf(int(target) == m.rank, seen&flagEpoch), seen))
+		text := fmt.Sprintf("rank %d has waited %v for rank %d in %s: stripe %d, by %s, has brought %s", m.rank, took, peer, call, stripe, h.name, broughtLast(theirs, seen))
 		return &fabric.Cause{Kind: fabric.ErrTimeout, Peer: int(peer), From: m.rank, Text: text}
 	case why == causeAbort:
 		text := fmt.Sprintf("rank %d: %s was ended while it waited for rank %d, stripe %d", m.rank, call, peer, stripe)

@@ -109,6 +109,10 @@ func TestRanksInDifferentMailboxCallsAreNamed(t *testing.T) {
 			func(m *mailRank) error { return m.gather(t, 48) },
 			func(m *mailRank) error { return m.gather(t, 52) },
 		}, [2]string{"all-gather seq 1, 48 bytes", "all-gather seq 1, 52 bytes"}},
+		"far bytes": {[2]func(m *mailRank) error{
+			func(m *mailRank) error { return m.gather(t, 48) },
+			func(m *mailRank) error { return m.gather(t, 48+4096+16384) },
+		}, [2]string{"all-gather seq 1, 48 bytes", "all-gather seq 1, 20528 bytes"}},
 		"operation": {[2]func(m *mailRank) error{
 			func(m *mailRank) error { return m.gather(t, 48) },
 			func(m *mailRank) error { return m.sum(t, 12, fabric.F32, fabric.Sum) },
@@ -403,7 +407,7 @@ func TestAQueuePairToAClosedRankFailsNobody(t *testing.T) {
 	w := &wire{hop: hop{rank: 1, name: "here to there", failure: "retries"}}
 	m := &Mailbox{own: own, ends: []mailHop{{wire: w, peer: 1}}}
 	require.ErrorIs(t, m.failedHop(), fabric.ErrPeerFailed)
-	own.store(mailFlagAt(classPair, 1, 1, 0), farewell)
+	own.store(mailFlagAt(classPair, 1, 1, 0), flagOf(farewellTag, 5))
 	require.NoError(t, m.failedHop())
 }
 

@@ -41,7 +41,7 @@ type mailRank struct {
 // mailGroup is what a test may change before the ranks open.
 type mailGroup struct {
 	w       *hiptest.World
-	f       *verbstest.Fabric
+	f       *verbstest.Fabric // nil: driver gives devices
 	world   int
 	c       Config
 	gate    stage.Gate
@@ -78,12 +78,15 @@ func (g *mailGroup) tryOpen(t testing.TB) ([]*mailRank, []error) {
 	}
 	errs := onAll(g.world, func(r int) (err error) {
 		c := MailboxConfig{RoCE: g.c, GPU: ranks[r].d.Seam(), Image: mailbox.Image, Rest: rests[r], SlotBytes: g.slot, Arbiter: arbiters[r]}
-		c.RoCE.Group, c.RoCE.Timeout, c.RoCE.Yield, c.RoCE.Addresses = g.group, g.timeout, true, g.f.Host(r).Addresses
+		c.RoCE.Group, c.RoCE.Timeout, c.RoCE.Yield = g.group, g.timeout, true
 		c.RoCE.Logger = slog.New(slog.DiscardHandler)
 		if g.change != nil {
 			g.change(r, &c)
 		}
-		var d Driver = g.f.Host(r).Library().Seam()
+		var d Driver
+		if g.f != nil {
+			d, c.RoCE.Addresses = g.f.Host(r).Library().Seam(), g.f.Host(r).Addresses
+		}
 		if g.driver != nil {
 			d = g.driver(r)
 		}

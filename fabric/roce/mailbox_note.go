@@ -89,7 +89,7 @@ func (h *mailHop) sendNote(n *note) error {
 	h.chain[0] = h.hop.write(offerAt(0), [2]Piece{h.share.piece(offerOutAt(0), 8*noteWords)})
 	chain := 1
 	if h.immediate {
-		h.chain[0].Immediate, h.chain[0].Imm = true, immNote
+		h.chain[0].Immediate, h.chain[0].Imm = true, noteTag<<immTagShift
 	} else {
 		h.chain[1], chain = h.hop.word(flagAt(0), h.notes), 2
 	}
@@ -151,7 +151,9 @@ func (m *Mailbox) contradicts(peer int, n *note) error {
 	if n[noteClass] == classPair {
 		mine = peer
 	}
-	if m.own.bell(mine, bellEpoch) >= n[noteFlag]&flagEpoch {
+	begun := m.own.bell(mine, bellEpoch)
+	theirs := epochOf(n[noteFlag], begun)
+	if begun >= theirs {
 		return nil
 	}
 	call := ""
@@ -166,7 +168,7 @@ func (m *Mailbox) contradicts(peer int, n *note) error {
 		return nil
 	}
 	kind, _, _ := callOfTag(n[noteFlag] >> flagShift)
-	seq := m.seqOf(mine == m.rank, n[noteFlag]&flagEpoch)
+	seq := m.seqOf(mine == m.rank, theirs)
 	return &fabric.Cause{Kind: fabric.ErrDesync, Peer: peer, From: m.rank,
 		Text: fmt.Sprintf("rank %d is in %s; rank %d is in %v seq %d, %d bytes", m.rank, call, peer, kind, seq, n[noteBytes])}
 }

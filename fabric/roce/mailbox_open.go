@@ -95,6 +95,9 @@ func (m *Mailbox) openDevice() (err error) {
 	g := m.gpu
 	module, functions, err := g.Load(m.mc.Image, kernelNames[:]...)
 	if err != nil {
+		if !errors.Is(err, errors.ErrUnsupported) && !wrong(err) { // what is wrong is not the image
+			return fmt.Errorf("loading the mailbox's kernels on %v: %w", g, err)
+		}
 		return fabric.Unsupportedf("the image of %d bytes has no mailbox for %v: %v; give one for it", len(m.mc.Image), g, err)
 	}
 	m.module = module

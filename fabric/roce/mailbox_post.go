@@ -7,18 +7,12 @@ import (
 	"github.com/hipfabric/hipfabric/fabric/internal/flow"
 )
 
-// What an immediate says where a device does not promise order: the class, the tag, the low bits of the epoch. No call has the tag 0:
-// there the low bits say what it is.
+// What an immediate says where a device does not promise order: the class, the tag, the low bits of the epoch.
 const (
 	immClassShift = 31
-	immTagShift   = 15
+	immTagShift   = immClassShift - tagBits
 	immEpochMask  = 1<<immTagShift - 1
-	immFarewell   = 0
-	immNote       = 1
 )
-
-// farewell is the flag of a rank that has closed its part: of no call, and later than every other, so that a kernel waits for nothing more.
-const farewell = flagEpoch
 
 // serve posts the calls of a target that were rung since, in order. A proxy may sleep across two, and no more.
 func (p *mailProxy) serve(target int) (moved bool, err error) {
@@ -38,7 +32,7 @@ func (p *mailProxy) serve(target int) (moved bool, err error) {
 		}
 		err := p.post(target, slot, int(bytes), flag)
 		if target != m.rank || epoch > 1 { // the probe is no call
-			m.log.begin(m, target, int(bytes), flag)
+			m.log.begin(m, target, int(bytes), epoch, flag)
 		}
 		if err != nil {
 			return moved, err
@@ -113,12 +107,11 @@ func (m *Mailbox) postFlag(h *mailHop, n, at, class int, flag uint64) error {
 		h.chain[n] = h.word(at, flag, 1)
 		return h.post(n+1, false)
 	}
-	imm := immediateOf(class, flag)
-	if flag == farewell {
+	if parting(flag) {
 		h.chain[n] = h.letter(at, Piece{})
-		imm, n = uint32(class)<<immClassShift|immFarewell, n+1
+		n++
 	}
-	h.chain[n-1].Immediate, h.chain[n-1].Imm = true, imm
+	h.chain[n-1].Immediate, h.chain[n-1].Imm = true, immediateOf(class, flag)
 	return h.post(n, false)
 }
 
@@ -129,20 +122,18 @@ func immediateOf(class int, flag uint64) uint32 {
 // publish stores the flag of what a completion says is in place.
 func (m *Mailbox) publish(h *mailHop, imm uint32) error {
 	h.owed++
-	class, tag := int(imm>>immClassShift), uint64(imm>>immTagShift&0xffff)
+	class, tag := int(imm>>immClassShift), uint64(imm>>immTagShift&farewellTag)
 	epoch := h.arrived[class] + 1
-	flag := tag<<flagShift | epoch&flagEpoch
 	switch {
-	case tag != 0 && imm&immEpochMask != uint32(epoch)&immEpochMask:
-		return h.cause(fmt.Sprintf("rank %d claims a call whose number ends in %#x where %d is next", h.peer, imm&immEpochMask, epoch))
-	case tag != 0:
-		h.arrived[class] = epoch
-	case imm&immEpochMask == immNote:
+	case tag == noteTag:
 		h.noted++
 		return h.restock()
-	default:
-		flag = farewell
+	case imm&immEpochMask != uint32(epoch)&immEpochMask:
+		return h.cause(fmt.Sprintf("rank %d claims a call whose number ends in %#x where %d is next", h.peer, imm&immEpochMask, epoch))
+	case tag != farewellTag:
+		h.arrived[class] = epoch
 	}
+	flag := flagOf(tag, epoch)
 	if slot := int(epoch % mailSlots); h.way != nil {
 		h.way.store(wayFlags+wayWord(class, slot), flag)
 	} else {
@@ -155,7 +146,7 @@ func (m *Mailbox) publish(h *mailHop, imm uint32) error {
 func (m *Mailbox) parted(peer int) bool {
 	for class := range classes {
 		for slot := range mailSlots {
-			if m.own.load(mailFlagAt(class, slot, peer, 0)) == farewell {
+			if parting(m.own.load(mailFlagAt(class, slot, peer, 0))) {
 				return true
 			}
 		}
@@ -171,14 +162,14 @@ func (p *mailProxy) bye(target int) error {
 	if m.own.bell(target, bellEpoch) != last || m.own.bell(target, bellEnded) != last {
 		return nil
 	}
-	slot, class := int((last+1)%mailSlots), m.own.classOf(target)
+	slot, class, flag := int((last+1)%mailSlots), m.own.classOf(target), flagOf(farewellTag, last+1)
 	first, end := m.peersOf(target)
 	for peer := first; peer < end; peer++ {
 		for i, h := range m.hops[peer] {
 			if !h.room() || i > 0 && !h.relayed { // of what is relayed each rank between is to hear
 				continue
 			}
-			if err := m.postFlag(h, 0, m.flagAt(h, class, slot), class, farewell); err != nil {
+			if err := m.postFlag(h, 0, m.flagAt(h, class, slot), class, flag); err != nil {
 				return err
 			}
 		}

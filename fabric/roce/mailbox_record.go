@@ -24,7 +24,8 @@ type mailLog struct {
 
 type mailRecord struct {
 	target, bytes int
-	flag, seq     uint64
+	epoch, flag   uint64
+	seq           uint64
 	peer          int
 	begun, ended  int64
 	state         fabric.State
@@ -32,11 +33,11 @@ type mailRecord struct {
 
 func (g *mailLog) now() int64 { return int64(time.Since(g.epoch)) }
 
-func (g *mailLog) begin(m *Mailbox, target, bytes int, flag uint64) {
+func (g *mailLog) begin(m *Mailbox, target, bytes int, epoch, flag uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := &g.slots[g.count%fabric.RecordSlots]
-	*r = mailRecord{target: target, bytes: bytes, flag: flag, seq: m.seqOf(target == m.rank, flag&flagEpoch), peer: -1, begun: g.now(), state: fabric.Running}
+	*r = mailRecord{target: target, bytes: bytes, epoch: epoch, flag: flag, seq: m.seqOf(target == m.rank, epoch), peer: -1, begun: g.now(), state: fabric.Running}
 	if target != m.rank {
 		r.peer = target
 	} else {
@@ -52,7 +53,7 @@ func (g *mailLog) end(target int, epoch uint64) {
 	for i := range min(g.count, fabric.RecordSlots) {
 		r := &g.slots[(g.count-1-i)%fabric.RecordSlots]
 		switch {
-		case r.target != target || r.flag&flagEpoch > epoch:
+		case r.target != target || r.epoch > epoch:
 			continue
 		case r.state != fabric.Running:
 			return

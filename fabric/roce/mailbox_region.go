@@ -34,7 +34,7 @@ const (
 	recordAwaited = recordAt + 40
 	recordMicros  = recordAt + 48
 
-	flagShift = 48
+	flagShift = 39
 	flagEpoch = 1<<flagShift - 1
 
 	failureShift = 56

@@ -86,7 +86,7 @@ func (w *mailWay) pass(m *Mailbox) (moved bool, err error) {
 				return moved, err
 			}
 			w.passed[class][slot], moved = flag, true
-			if flag == farewell {
+			if parting(flag) {
 				w.over[class] = true
 			}
 		}
@@ -98,7 +98,7 @@ func (w *mailWay) pass(m *Mailbox) (moved bool, err error) {
 func (w *mailWay) next(class int) (slot int, flag uint64) {
 	for s := range mailSlots {
 		f := w.load(wayFlags + wayWord(class, s))
-		if f != w.passed[class][s] && (flag == 0 || f&flagEpoch < flag&flagEpoch) {
+		if f != w.passed[class][s] && (flag == 0 || earlier(f, flag)) {
 			slot, flag = s, f
 		}
 	}
@@ -107,7 +107,7 @@ func (w *mailWay) next(class int) (slot int, flag uint64) {
 
 func (w *mailWay) forward(m *Mailbox, class, slot int, flag uint64) error {
 	h, n := w.to, 0
-	if flag != farewell {
+	if !parting(flag) {
 		span := w.load(waySpans + wayWord(class, slot))
 		from, bytes := int(span>>waySpanShift), int(span&(1<<waySpanShift-1))
 		if from+bytes > m.mc.SlotBytes {

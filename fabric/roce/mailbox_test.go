@@ -22,10 +22,10 @@ func TestTagsTellKindsOfCallsApart(t *testing.T) {
 	}
 	require.Len(t, calls, tagKinds)
 	for _, c := range calls {
-		for _, bytes := range []int{0, 1, 16, tagPrime - 1} {
+		for _, bytes := range []int{0, 1, 16, 3853, MaxMailboxBytes - 1, MaxMailboxBytes} {
 			tag := tagOf(c.kind(), bytes)
 			require.NotZero(t, tag)
-			require.Less(t, tag, uint32(1<<16))
+			require.Less(t, tag, uint32(noteTag))
 			_, twice := seen[tag]
 			require.False(t, twice, "%v of %d bytes has the tag of %v", c, bytes, seen[tag])
 			seen[tag] = c
@@ -35,7 +35,7 @@ func TestTagsTellKindsOfCallsApart(t *testing.T) {
 			assert.Equal(t, bytes, n)
 		}
 	}
-	for _, tag := range []uint64{0, tagKinds*tagPrime + 1, 1<<16 - 1} {
+	for _, tag := range []uint64{0, tagKinds*tagBytes + 1, noteTag, farewellTag} {
 		_, _, ok := callOfTag(tag)
 		assert.False(t, ok, "%d", tag)
 	}
@@ -48,18 +48,19 @@ func TestTagsTellKindsOfCallsApart(t *testing.T) {
 	}
 }
 
-func TestNearLengthsAndPowersOfTwoHaveTagsOfTheirOwn(t *testing.T) {
-	for shift := range 21 {
-		for d := range 4000 {
-			n := 1<<shift + d
-			if n != 1<<shift && n%tagPrime == (1<<shift)%tagPrime {
-				assert.GreaterOrEqual(t, d, tagPrime)
-			}
+func TestAFlagIsOfTheCallNearestToAKnownOne(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		near := rapid.Uint64Range(0, 1<<62).Draw(r, "near")
+		by := rapid.Int64Range(-1<<(flagShift-1), 1<<(flagShift-1)-1).Draw(r, "by")
+		call := near + uint64(by)
+		flag := flagOf(rapid.Uint64Range(0, farewellTag).Draw(r, "tag"), call)
+		if got := epochOf(flag, near); got != call {
+			r.Fatalf("%#x is of call %d and not of %d", flag, got, call)
 		}
-		for other := range shift {
-			assert.NotEqual(t, (1<<other)%tagPrime, (1<<shift)%tagPrime, "%d and %d bytes", 1<<other, 1<<shift)
+		if got := earlier(flag, flagOf(7, near)); got != (by < 0) {
+			r.Fatalf("call %d is before %d: %v", call, near, got)
 		}
-	}
+	})
 }
 
 func TestStripesCoverAPayloadOnceInWholePacks(t *testing.T) {

@@ -71,7 +71,7 @@ static void stripe_comes(hf_u32 klass, hf_u32 source, hf_u64 epoch, const unsign
         to = bytes;
     if (to > from)
         memcpy(world.host.recv[klass][source][epoch % 2] + from, payload + from, to - from);
-    world.host.region.flag[klass][epoch % 2][source][stripe] = 0xBEEFull << 48 | epoch;
+    world.host.region.flag[klass][epoch % 2][source][stripe] = 0xBEEFull << HF_FLAG_SHIFT | (epoch & HF_FLAG_EPOCH);
 }
 static void peer_comes(hf_u32 klass, hf_u32 source, hf_u64 epoch, const unsigned char *payload, hf_u64 bytes) {
     hf_u32 stripe;
@@ -103,7 +103,7 @@ static void sees_input(hf_u32 target, hf_u64 epoch) {
     MUST(target == ME && epoch == 1);
     MUST(same(world.host.send[ME][1], HF_GROUP, ME, 1, 3001));
     MUST(world.host.region.doorbell[ME].bytes[1] == 3001);
-    MUST(world.host.region.doorbell[ME].flag[1] == (0xBEEFull << 48 | 1));
+    MUST(world.host.region.doorbell[ME].flag[1] == (0xBEEFull << HF_FLAG_SHIFT | 1));
     MUST(world.turns == 0);
 }
 static void the_doorbell_rings_last(void) {
@@ -208,6 +208,22 @@ static void the_flag_of_two_calls_ago_is_none(void) {
     MUST(world.turns == 7);
 }
 
+/* A flag has the low bits of a number: where they wrap, those of two calls ago are greater. */
+static void lap_comes(void) {
+    if (world.turns == 3)
+        peers_come(HF_FLAG_EPOCH + 1, 100);
+}
+static void epochs_wrap(void) {
+    world.device.target[ME].epoch = HF_FLAG_EPOCH;
+    peers_come(HF_FLAG_EPOCH - 1, 100);
+    fill(in, HF_GROUP, ME, HF_FLAG_EPOCH + 1, 100);
+    world.turn = lap_comes;
+    gather(group(100), 1);
+    MUST(world.turns == 3);
+    MUST(gathered(out, HF_FLAG_EPOCH + 1, 100));
+    MUST(world.host.region.doorbell[ME].ended == HF_FLAG_EPOCH + 1);
+}
+
 /* The proxy sleeps across two calls: what the peers sent lets the first end. Each slot has its own size, flag and payload. */
 static void a_proxy_may_sleep_across_two_calls(void) {
     struct hf_call a = group(300);
@@ -220,7 +236,7 @@ static void a_proxy_may_sleep_across_two_calls(void) {
     gather(a, 1);
     MUST(world.host.region.doorbell[ME].epoch == 2);
     MUST(world.host.region.doorbell[ME].bytes[1] == 300 && world.host.region.doorbell[ME].bytes[0] == 40);
-    MUST(world.host.region.doorbell[ME].flag[1] == (0xBEEFull << 48 | 1) && world.host.region.doorbell[ME].flag[0] == (0xBEEFull << 48 | 2));
+    MUST(world.host.region.doorbell[ME].flag[1] == (0xBEEFull << HF_FLAG_SHIFT | 1) && world.host.region.doorbell[ME].flag[0] == (0xBEEFull << HF_FLAG_SHIFT | 2));
     MUST(same(world.host.send[ME][1], HF_GROUP, ME, 1, 300));
     MUST(same(world.host.send[ME][0], HF_GROUP, ME, 2, 40));
 }
@@ -278,7 +294,7 @@ static const struct check {
 } checks[] = {
 #define CHECK(name) {#name, name}
     CHECK(the_doorbell_rings_last), CHECK(each_stripe_of_each_peer_is_awaited), CHECK(every_size_at_every_address),
-    CHECK(a_gather_in_place), CHECK(the_flag_of_two_calls_ago_is_none), CHECK(a_proxy_may_sleep_across_two_calls),
+    CHECK(a_gather_in_place), CHECK(the_flag_of_two_calls_ago_is_none), CHECK(epochs_wrap), CHECK(a_proxy_may_sleep_across_two_calls),
     CHECK(pairs_and_group_count_apart), CHECK(a_block_may_leave_before_another_has_staged), SUM_CHECKS, FAIL_CHECKS,
 };
 

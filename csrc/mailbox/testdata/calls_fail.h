@@ -40,13 +40,13 @@ static void all_but_a_stripe(void) {
     fill(payload, HF_GROUP, 3, 2, 100);
     for (source = 0; source < WORLD; source++)
         for (stripe = 0; source != ME && stripe < STRIPES; stripe++)
-            world.host.region.flag[HF_GROUP][0][source][stripe] = source == 3 && stripe == 2 ? 5ull << 48 : 0xBEEFull << 48 | 2;
+            world.host.region.flag[HF_GROUP][0][source][stripe] = source == 3 && stripe == 2 ? 5ull << HF_FLAG_SHIFT : 0xBEEFull << HF_FLAG_SHIFT | 2;
     memset(out, 6, sizeof out);
 }
 static void is_recorded(hf_u64 seen) {
     const struct hf_record *r = &world.host.region.record;
     MUST(r->target == ME && r->peer == 3 && r->stripe == 2);
-    MUST(r->seen == seen && r->awaited == (0xBEEFull << 48 | 2));
+    MUST(r->seen == seen && r->awaited == (0xBEEFull << HF_FLAG_SHIFT | 2));
     MUST(r->microseconds == world.turns * 1000);
 }
 static int untaken(void) { /* but for the own block */
@@ -60,7 +60,7 @@ static void a_wait_ends_in_its_time(void) {
     gather(a, 1);
     MUST(world.turns >= 50 && world.turns <= 52 + HF_LOOKS);
     MUST(untaken());
-    is_recorded(5ull << 48);
+    is_recorded(5ull << HF_FLAG_SHIFT);
     is_frozen(1, failure(HF_CAUSE_TIMEOUT, 2));
 }
 
@@ -113,7 +113,7 @@ static void abort_ends_a_wait(void) {
     gather(group(100), 1);
     MUST(world.turns >= 5 && world.turns <= 5 + HF_LOOKS);
     MUST(untaken());
-    is_recorded(5ull << 48);
+    is_recorded(5ull << HF_FLAG_SHIFT);
     is_frozen(1, failure(HF_CAUSE_ABORT, 2));
 }
 static void what_has_come_is_taken_in_spite_of_abort(void) {
@@ -128,7 +128,7 @@ static void what_has_come_is_taken_in_spite_of_abort(void) {
 /* A peer that is in another call is refused at once, and by the first flag that says so. */
 static void another_call_comes(void) {
     if (world.turns == 7)
-        world.host.region.flag[HF_GROUP][0][3][2] = 0xBEEEull << 48 | 2;
+        world.host.region.flag[HF_GROUP][0][3][2] = 0xBEEEull << HF_FLAG_SHIFT | 2;
 }
 static void another_call_is_refused(void) {
     all_but_a_stripe();
@@ -136,21 +136,21 @@ static void another_call_is_refused(void) {
     gather(group(100), 1);
     MUST(world.turns == 7);
     MUST(untaken());
-    is_recorded(0xBEEEull << 48 | 2);
+    is_recorded(0xBEEEull << HF_FLAG_SHIFT | 2);
     is_frozen(1, failure(HF_CAUSE_DESYNC, 2));
 }
 static void a_later_epoch_is_refused(void) {
     all_but_a_stripe();
-    world.host.region.flag[HF_GROUP][0][3][2] = 0xBEEFull << 48 | 4;
+    world.host.region.flag[HF_GROUP][0][3][2] = 0xBEEFull << HF_FLAG_SHIFT | 4;
     gather(group(100), 1);
     MUST(world.turns == 0);
-    is_recorded(0xBEEFull << 48 | 4);
+    is_recorded(0xBEEFull << HF_FLAG_SHIFT | 4);
     is_frozen(1, failure(HF_CAUSE_DESYNC, 2));
 }
 static void the_first_failure_is_kept(void) {
     all_but_a_stripe();
-    world.host.region.flag[HF_GROUP][0][0][1] = 0xBEEEull << 48 | 2;
-    world.host.region.flag[HF_GROUP][0][3][2] = 0xBEEFull << 48 | 4;
+    world.host.region.flag[HF_GROUP][0][0][1] = 0xBEEEull << HF_FLAG_SHIFT | 2;
+    world.host.region.flag[HF_GROUP][0][3][2] = 0xBEEFull << HF_FLAG_SHIFT | 4;
     gather(group(100), 1);
     MUST(world.host.region.record.peer == 0 && world.host.region.record.stripe == 1);
     is_frozen(1, failure(HF_CAUSE_DESYNC, 2));

@@ -16,7 +16,7 @@ const (
 	ClassGroup    = 0
 	ClassPair     = 1
 	Classes       = 2
-	FlagShift     = 48
+	FlagShift     = 39
 	DoorbellBytes = 64
 	DoorbellEpoch = 0
 	DoorbellSize  = 8  // of slot 0; then that of slot 1
