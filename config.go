@@ -6,23 +6,28 @@ import (
 
 	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/launch"
+	"github.com/hipfabric/hipfabric/fabric/roce"
 	"github.com/hipfabric/hipfabric/fabric/tcp"
 	"github.com/hipfabric/hipfabric/verbs"
 )
 
 // What a zero field of Config means.
 const (
-	DefaultTimeout     = fabric.DefaultTimeout
-	DefaultOpenTimeout = 5 * time.Minute
-	DefaultHeartbeat   = 100 * time.Millisecond
-	DefaultVerdictBusy = time.Second
-	DefaultVerdictIdle = 5 * time.Second
-	DefaultEagerBytes  = 32 << 10
-	DefaultPartBytes   = 512 << 10
+	DefaultTimeout      = fabric.DefaultTimeout
+	DefaultOpenTimeout  = 5 * time.Minute
+	DefaultHeartbeat    = 100 * time.Millisecond
+	DefaultVerdictBusy  = time.Second
+	DefaultVerdictIdle  = 5 * time.Second
+	DefaultEagerBytes   = 32 << 10
+	DefaultPartBytes    = 512 << 10
+	DefaultMailboxBytes = roce.DefaultMailboxBytes
 )
 
 // NoTimeout, as Config.Timeout, lets a call wait for ever; the heartbeat and Abort still end it.
 const NoTimeout = fabric.NoTimeout
+
+// NoMailbox, as Config.MailboxBytes, has every call on device memory go through its proxy.
+const NoMailbox = -1
 
 // LanesAuto, as Config.Lanes, measures at Open how many connections a pair should have.
 const LanesAuto = tcp.LanesAuto
@@ -77,6 +82,7 @@ type Config struct {
 	// that one, with ^ it is excluded. Default: all active ones. Ranks may differ.
 	HCAs         []string
 	TrafficClass int            // of RoCE's packets: DSCP times 4, plus ECN; 0 to 255. Lossless networks tell RoCE by it
+	MailboxBytes int            // over roce, calls on device memory of up to this many bytes a rank are one kernel launch; 0 is 64 KiB, NoMailbox is none, else a multiple of 4096, at most 1 MiB (same)
 	RDMA         *verbs.Library // libibverbs; nil opens the system's. verbstest has others
 
 	StatusSocket string       // path of a Unix socket, mode 0600, that serves Status; "" is none
@@ -114,6 +120,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.PartBytes == 0 {
 		c.PartBytes = DefaultPartBytes
+	}
+	if c.MailboxBytes == 0 {
+		c.MailboxBytes = DefaultMailboxBytes
 	}
 	if len(c.Paths) == 0 {
 		c.Paths = []string{pathTCP}

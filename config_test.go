@@ -89,6 +89,8 @@ func TestSettingsAtTheirBoundsAreTaken(t *testing.T) {
 		"slow verdict":             {World: 1, VerdictBusy: time.Minute},
 		"no window":                {World: 1, Window: -1},
 		"smallest parts":           {World: 1, PartBytes: 16},
+		"no mailbox":               {World: 1, MailboxBytes: NoMailbox},
+		"largest mailbox":          {World: 1, MailboxBytes: 1 << 20},
 		"largest parts":            {World: 1, PartBytes: 64 << 20},
 		"longest secret name":      {World: 1, Name: strings.Repeat("x", 64), Secret: make([]byte, 16)},
 	} {

@@ -26,6 +26,7 @@ type channel struct {
 	why   string // this gate
 	about string // the device, its library
 	proxy *proxyLease
+	small Path // the mailbox; none where the wire has none
 
 	once   sync.Once
 	closed error
@@ -51,6 +52,10 @@ func (c *channel) close() error {
 // A group has one GPU a rank and one gate: GPU.Gate, the same on every rank. The automatic one is words where every rank's device can
 // wait on stream values, as its SelfTest finds, else kernels; Paths says which it is, and why. Groups of one Open, the opened one and those
 // split from it, that use one device share a proxy, a thread that is there until the last of them has closed; groups of two Opens do not.
+//
+// Where roce joins the ranks, an all-gather, an exchange and an all-reduce of f16, bf16 or f32, of up to Config.MailboxBytes a rank, is one kernel
+// launch, the mailbox; all else goes through the proxy, in order with them. If a rank cannot have one, all calls of all ranks go through the proxy: the log and
+// Paths say so, and why.
 //
 // Kernels and other calls may be queued behind a call; a copy of more than 16 KiB between host and device memory may not, before Wait has
 // said that the call is over: such copies go through rings that all streams share, and one that waits for the call holds up the copies that the
@@ -115,6 +120,9 @@ func (g *Group) enterChannel(c *channel) {
 	g.mu.Lock()
 	g.device = c
 	g.mu.Unlock()
+	if c.small.Name != "" {
+		g.tellPath(c.small)
+	}
 	g.tellPath(Path{Name: pathStaged, Chosen: true, Reason: fmt.Sprintf("%v gate on %s: %s", c.gate, c.about, c.why), Gate: c.gate.String(), Device: c.about})
 	g.log.Info("device open", keyPath, pathStaged, keyGate, c.gate.String(), keyDevice, c.about)
 }
@@ -135,7 +143,7 @@ func (g *Group) tellPath(p Path) {
 
 // hostPaths are those that groups split from g have.
 func (g *Group) hostPaths() []Path {
-	return slices.DeleteFunc(g.Paths(), func(p Path) bool { return p.Name == pathStaged })
+	return slices.DeleteFunc(g.Paths(), func(p Path) bool { return p.Name == pathStaged || p.Name == pathMailbox })
 }
 
 // closeDevice ends g's calls on device memory.

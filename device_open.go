@@ -54,8 +54,12 @@ func (g *Group) connectChannel(ctx context.Context, c *channel, device *hipgo.De
 	}
 	made := make(chan mover, 1)
 	go func() {
-		made <- g.family.move(device, stage.Config{Transport: host, Driver: device.Seam(), Image: image, Gate: c.gate, PartBytes: cfg.PartBytes,
+		m := g.family.move(device, stage.Config{Transport: host, Driver: device.Seam(), Image: image, Gate: c.gate, PartBytes: cfg.PartBytes,
 			Group: cfg.Name, Timeout: cfg.Timeout, Arbiter: c.sub, Yield: policy.yield, Logger: cfg.Logger})
+		if g.wire == pathRoCE && m.err == nil {
+			m.putMailbox(ctx, &cfg, c.sub, device, image, policy)
+		}
+		made <- m
 	}()
 	m, held := within(ctx, c.sub.Done(), made)
 	switch {
@@ -68,7 +72,7 @@ func (g *Group) connectChannel(ctx context.Context, c *channel, device *hipgo.De
 	case m.err != nil:
 		return m.err
 	}
-	c.proxy = m.proxy
+	c.proxy, c.small = m.proxy, m.small
 	c.calls = fabric.NewStream(m.path, fabric.Options{Group: cfg.Name, Timeout: cfg.Timeout, Arbiter: c.sub})
 	c.sub.OnCause(m.path.Abort)
 	return nil
@@ -76,8 +80,9 @@ func (g *Group) connectChannel(ctx context.Context, c *channel, device *hipgo.De
 
 // mover is what moves device memory, once its driver has returned.
 type mover struct {
-	path  *stage.Transport
+	path  fabric.StreamTransport
 	proxy *proxyLease
+	small Path
 	err   error
 }
 

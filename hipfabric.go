@@ -86,6 +86,7 @@ func settings(c *Config) []bootstrap.Setting {
 		{Name: "EagerBytes", Value: strconv.Itoa(c.EagerBytes)},
 		{Name: "Window", Value: strconv.Itoa(c.Window)},
 		{Name: "PartBytes", Value: strconv.Itoa(c.PartBytes)},
+		{Name: "MailboxBytes", Value: strconv.Itoa(c.MailboxBytes)},
 		{Name: "Verify", Value: strconv.FormatBool(c.Verify)},
 		{Name: "LanesAuto", Value: strconv.FormatBool(c.Lanes == LanesAuto)},
 	}

@@ -35,15 +35,17 @@ func TestASettingThatDiffersIsAMismatchOnEveryRank(t *testing.T) {
 		change     func(*Config)
 		mine, good string
 	}{
-		"Timeout":     {func(c *Config) { c.Timeout = 7 * time.Second }, "7s", "30s"},
-		"Heartbeat":   {func(c *Config) { c.Heartbeat = 150 * time.Millisecond }, "150ms", "100ms"},
-		"VerdictBusy": {func(c *Config) { c.VerdictBusy = 2 * time.Second }, "2s", "1s"},
-		"VerdictIdle": {func(c *Config) { c.VerdictIdle = 7 * time.Second }, "7s", "5s"},
-		"EagerBytes":  {func(c *Config) { c.EagerBytes = 4096 }, "4096", "32768"},
-		"Window":      {func(c *Config) { c.Window = 8192 }, "8192", "0"},
-		"PartBytes":   {func(c *Config) { c.PartBytes = 1 << 20 }, "1048576", "524288"},
-		"a bad part":  {func(c *Config) { c.PartBytes = 100 }, "PartBytes", "524288"},
-		"Verify":      {func(c *Config) { c.Verify = true }, "true", "false"},
+		"Timeout":      {func(c *Config) { c.Timeout = 7 * time.Second }, "7s", "30s"},
+		"Heartbeat":    {func(c *Config) { c.Heartbeat = 150 * time.Millisecond }, "150ms", "100ms"},
+		"VerdictBusy":  {func(c *Config) { c.VerdictBusy = 2 * time.Second }, "2s", "1s"},
+		"VerdictIdle":  {func(c *Config) { c.VerdictIdle = 7 * time.Second }, "7s", "5s"},
+		"EagerBytes":   {func(c *Config) { c.EagerBytes = 4096 }, "4096", "32768"},
+		"Window":       {func(c *Config) { c.Window = 8192 }, "8192", "0"},
+		"PartBytes":    {func(c *Config) { c.PartBytes = 1 << 20 }, "1048576", "524288"},
+		"a bad part":   {func(c *Config) { c.PartBytes = 100 }, "PartBytes", "524288"},
+		"MailboxBytes": {func(c *Config) { c.MailboxBytes = NoMailbox }, "-1", "65536"},
+		"a bad box":    {func(c *Config) { c.MailboxBytes = 100 }, "MailboxBytes", "65536"},
+		"Verify":       {func(c *Config) { c.Verify = true }, "true", "false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for odd := range 3 {
@@ -54,7 +56,7 @@ func TestASettingThatDiffersIsAMismatchOnEveryRank(t *testing.T) {
 				}))
 				for r, err := range errs {
 					assertOpenError(t, r, err, fabric.ErrMismatch)
-					for _, want := range []string{strings.TrimPrefix(name, "a bad part"), c.mine, c.good} {
+					for _, want := range []string{strings.TrimPrefix(strings.TrimPrefix(name, "a bad part"), "a bad box"), c.mine, c.good} {
 						assert.ErrorContains(t, err, want, "rank %d, odd %d", r, odd)
 					}
 				}

@@ -2,7 +2,7 @@ package hipfabric
 
 // Path is one way to move data, and what Open decided about it.
 type Path struct {
-	Name   string `json:"name"`   // "tcp" or "roce"; "staged", once Device was called
+	Name   string `json:"name"`   // "tcp" or "roce"; "staged" and "mailbox", once Device was called
 	Chosen bool   `json:"chosen"` // the one that the group uses
 	Reason string `json:"reason"` // why it was chosen or refused
 
@@ -12,6 +12,9 @@ type Path struct {
 
 // pathStaged is the path of calls on device memory: over another one, which Config.Paths names.
 const pathStaged = "staged"
+
+// pathMailbox is the path of small calls on device memory, before staged, where roce joins the ranks.
+const pathMailbox = "mailbox"
 
 // The paths of host memory.
 const (

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hipfabric/hipfabric/fabric"
+	"github.com/hipfabric/hipfabric/fabric/roce"
 	"github.com/hipfabric/hipfabric/fabric/tcp"
 )
 
@@ -20,6 +21,7 @@ const (
 	maxName                    = 64
 	minSecret                  = 16
 	partGrain, maxPart         = 16, 64 << 20
+	mailboxGrain               = 4096
 	maxSocketPath              = 90 // what sockaddr_un holds on every system, less the suffix of its temporary name
 )
 
@@ -45,6 +47,10 @@ func (c *Config) validateAlone() error {
 
 // parts is checked once the ranks have compared it: the others would wait for a rank that refused it alone.
 func parts(c *Config) error {
+	if n := c.MailboxBytes; n != NoMailbox && (n < 0 || n > roce.MaxMailboxBytes || n%mailboxGrain != 0) {
+		return fabric.Invalidf("MailboxBytes is %d; a multiple of %d, at most %d, is needed, or 0 for %d, or %d for no mailbox", n, mailboxGrain, roce.MaxMailboxBytes,
+			DefaultMailboxBytes, NoMailbox)
+	}
 	if c.PartBytes < partGrain || c.PartBytes > maxPart || c.PartBytes%partGrain != 0 {
 		return fabric.Invalidf("PartBytes is %d; a multiple of %d, %d to %d, is needed, or 0 for %d", c.PartBytes, partGrain, partGrain, maxPart, DefaultPartBytes)
 	}

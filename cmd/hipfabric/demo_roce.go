@@ -12,6 +12,7 @@ import (
 	"github.com/hipfabric/hipfabric"
 	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/gpu"
 	"github.com/hipfabric/hipfabric/cmd/hipfabric/internal/measure"
+	"github.com/hipfabric/hipfabric/fabric"
 	"github.com/hipfabric/hipfabric/fabric/stage"
 	"github.com/hipfabric/hipfabric/verbs/verbstest"
 )
@@ -37,7 +38,7 @@ func demoRoCE(cmd *cobra.Command, devices bool, out, progress io.Writer) (about 
 		if picked, err = gpu.Several(demoRanks, "as the HCAs"); err != nil {
 			return "", err
 		}
-		about = "host memory and software devices' over roce on HCAs in memory"
+		about = "host memory and software devices', small calls by the mailbox, over roce on HCAs in memory"
 	}
 	ended := make(chan error, demoRanks)
 	for r := range demoRanks {
@@ -72,14 +73,20 @@ func demoWire(g *hipfabric.Group, out, progress io.Writer) error {
 }
 
 func demoWireDevice(ctx context.Context, g *hipfabric.Group, picked *gpu.Picked, out, progress io.Writer) error {
-	s, err := openStaged(ctx, g, picked, stage.Auto)
+	s, err := openStaged(ctx, g, picked, stage.Kernels)
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "\n%s, over roce; checking every operation bit for bit\n\n", s.path.Reason)
+	if !s.small.Chosen {
+		return fmt.Errorf("%w: no mailbox: %s", fabric.ErrUnsupported, s.small.Reason)
+	}
+	_, _ = fmt.Fprintf(out, "\n%s, over roce; small calls by the mailbox: %s; checking every operation bit for bit\n\n", s.path.Reason, s.small.Reason)
 	subject := s.subject(g)
 	subject.About += ", over roce"
-	return s.close(demoTables(subject, out, progress))
+	if err := demoTables(subject, out, progress); err != nil {
+		return err
+	}
+	return s.close(demoGraph(ctx, g, s, out))
 }
 
 // demoTables checks a subject, then times it.

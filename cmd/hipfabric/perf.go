@@ -47,7 +47,8 @@ over the time, busbw is algbw times 2(n-1)/n for all-reduce, (n-1)/n for gathers
 
 With --kind roce they go over queue pairs of RoCE NICs; "hipfabric doctor rdma" says what a host lacks for that.
 With --kind staged the calls are made from device memory, over tcp or what --over says: a time is from queueing a call until
-its stream has passed it, and queued_p50_us is what the caller spent in queueing it. Ranks whose GPU has one PCI id on one
+its stream has passed it, and queued_p50_us is what the caller spent in queueing it. Over roce small calls are one kernel launch
+each (--mailbox). Ranks whose GPU has one PCI id on one
 host share it, and the table says so.
 
 --json writes one object a line; the first describes the environment. With --json - the tables go to standard error.

@@ -82,6 +82,7 @@ type staged struct {
 	stream hipgo.Stream
 	calls  *fabric.StreamCollective
 	path   hipfabric.Path // as the group tells it
+	small  hipfabric.Path // the mailbox; of no name where the wire has none
 	shared string         // which ranks share a GPU; "" is none
 }
 
@@ -93,8 +94,11 @@ func openStaged(ctx context.Context, g *hipfabric.Group, picked *gpu.Picked, gat
 		return nil, err
 	}
 	for _, p := range g.Paths() {
-		if p.Name == kindStaged {
+		switch p.Name {
+		case kindStaged:
 			s.path = p
+		case "mailbox":
+			s.small = p
 		}
 	}
 	if s.shared, err = sharing(g, picked); err != nil {
@@ -131,11 +135,17 @@ func (s *staged) about() string {
 	if s.shared != "" {
 		what = append(what, s.shared)
 	}
+	if s.small.Chosen {
+		what = append(what, "mailbox")
+	}
 	return strings.Join(what, ", ")
 }
 
 func (s *staged) describe(w io.Writer) {
 	_, _ = fmt.Fprintf(w, "device: %v\n%s\n", s.picked, s.path.Reason)
+	if s.small.Name != "" {
+		_, _ = fmt.Fprintf(w, "mailbox: %s\n", s.small.Reason)
+	}
 }
 
 // sharing says which ranks have one real GPU between them: the same PCI id on the same host.
