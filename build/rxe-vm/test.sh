@@ -21,7 +21,8 @@ trap 'rm -f "$log"' EXIT
         -- -count=1 -p 1 -timeout 9m -exec "'$vm' -t 530" "${packages[@]}"
     CGO_ENABLED=1 go run ./build/gotest -count=1 -p 1 -tags rxevm -exec "'$vm' -t 300" "${devices[@]}" \
         -- -race -count=1 -p 1 -tags rxevm -timeout 9m -exec "'$vm' -t 530" "${devices[@]}" \
-        -- -count=1 -tags rxevm -run '^TestSoft' -skip '^TestSoftBars$' -timeout 9m -exec "'$vm' -t 530" ./fabric/roce # the others need no device; bars need an idle machine
+        -- -count=1 -tags rxevm -run '^TestSoft' -skip '^TestSoftBars$' -timeout 9m -exec "'$vm' -t 530" ./fabric/roce \
+        -- -count=1 -tags rxevm -run '^TestSoft' -timeout 4m -exec "'$vm' -t 230" ./cmd/hipfabric # TestSoft: the others need no device; bars need an idle machine
 } | tee "$log"
 if grep '^go test ' "$log" | grep -v ': [1-9][0-9]* passed, 0 failed, 0 skipped in '; then
     echo "test-rxe: each of these must run all its tests"

@@ -73,6 +73,27 @@ func timed(t testing.TB, ranks []*Transport, n int, call func(r int, c *fabric.C
 	return took / time.Duration(n)
 }
 
+// softWays are what a gather of 8 KiB takes where ranks are in a ring, of three, and of four whose opposite ranks are relayed to.
+func softWays(t *testing.T) {
+	for _, on := range []struct {
+		*soft
+		world int
+	}{{&softSwitch, 3}, {&softThree, 3}, {&softSwitch, 4}, {&softRing, 4}} {
+		ranks := on.open(t, on.world, Config{})
+		gather := func(_ int, c *fabric.Collective) error {
+			return c.AllGather(make([]byte, 8192*on.world), make([]byte, 8192))
+		}
+		var took []float64
+		for range 3 {
+			took = append(took, float64(timed(t, ranks, 100, gather))/1e3)
+		}
+		fmt.Printf("RESULT: TestSoftBars: 8 KiB all-gather of %d ranks on a %s: %.0f us\n", on.world, on.name, median(took))
+		for _, tr := range ranks {
+			require.NoError(t, tr.Close())
+		}
+	}
+}
+
 // What a call costs, held against perftest's programs in the same machine: floor, ours, ours, floor, three times.
 func TestSoftBars(t *testing.T) {
 	if _, err := exec.LookPath("ib_write_lat"); err != nil {
@@ -119,4 +140,5 @@ func TestSoftBars(t *testing.T) {
 			require.NoError(t, ranks[r].Close())
 		}
 	}
+	softWays(t)
 }
