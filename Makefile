@@ -76,6 +76,11 @@ bench: build ## ours beside the floor program, Open MPI and iperf3, where instal
 test-fresh: ## build and run it as a stranger would, in a bare Debian root (needs root)
 	build/fresh.sh
 
+.PHONY: bench-rxe
+bench-rxe: ## RoCE against perftest, in a throw-away machine with soft RoCE; on an idle machine
+	@build/setup.sh test-rxe
+	build/rxe-vm/bench.sh
+
 .PHONY: shell-rxe
 shell-rxe: ## a shell, or COMMAND, in a throw-away machine with netem and soft RoCE (Debian)
 	@build/setup.sh shell-rxe

@@ -79,7 +79,7 @@ func TestSoftRoCELosesNothingThatTheNetworkLoses(t *testing.T) {
 		}
 	}
 	n := lost()
-	fmt.Printf("RESULT: TestSoftRoCELosesNothingThatTheNetworkLoses: %d packets were lost\n", n)
+	fmt.Printf("RESULT: %d packets were lost\n", n)
 	assert.Positive(t, n)
 }
 

@@ -82,7 +82,7 @@ func TestPostingAChainOfTwoCostsLittleMoreThanFromC(t *testing.T) {
 	for what, took := range map[string][]time.Duration{"PostSend": inGo, "Seam.Post": inSeam} {
 		slices.Sort(took)
 		ratio := float64(took[len(took)/2]) / float64(inC[len(inC)/2])
-		t.Logf("a chain of two: %v by %s, %v from C, medians of %d; %.2f times; least %v and %v",
+		t.Logf("RESULT: a chain of two: %v by %s, %v from C, medians of %d; %.2f times; least %v and %v",
 			took[len(took)/2]/chains, what, inC[len(inC)/2]/chains, len(inC)*chains, ratio, took[0]/chains, inC[0]/chains)
 		assert.Less(t, ratio, 10.0, "%s: ten times what was measured; the bar of 1.5 is for an idle machine to judge, by what is printed", what)
 	}
