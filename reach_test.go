@@ -22,7 +22,7 @@ func everySetting(t *testing.T) Config {
 		Secret: make([]byte, 16), Insecure: true, Timeout: 2 * time.Second, OpenTimeout: 3 * time.Second, Heartbeat: 20 * time.Millisecond,
 		VerdictBusy: 300 * time.Millisecond, VerdictIdle: 4 * time.Second, Paths: []string{"tcp"}, EagerBytes: 4096, Window: 8192, PartBytes: 1 << 20,
 		Rails: []string{"=eth7"}, Lanes: 3, LaneCache: "/lanes", SocketBuffer: 65536, SpinFor: time.Microsecond, Verify: true,
-		HCAs: []string{"=mlx5_1"}, TrafficClass: 104, RDMA: &verbs.Library{}, StatusSocket: "/x", Logger: slog.New(slog.DiscardHandler)}
+		HCAs: []string{"=mlx5_1"}, TrafficClass: 104, MailboxBytes: 8192, RDMA: &verbs.Library{}, StatusSocket: "/x", Logger: slog.New(slog.DiscardHandler)}
 	for i, v := 0, reflect.ValueOf(c); i < v.NumField(); i++ {
 		require.False(t, v.Field(i).IsZero(), "%s: give it a value, and say below where it arrives", v.Type().Field(i).Name)
 	}
@@ -35,7 +35,7 @@ func TestEverySettingReachesWhatItConfigures(t *testing.T) {
 		Insecure: true, OpenTimeout: 3 * time.Second, Heartbeat: 20 * time.Millisecond, VerdictBusy: 300 * time.Millisecond,
 		VerdictIdle: 4 * time.Second, Logger: c.Logger, Settings: []bootstrap.Setting{{Name: "Timeout", Value: "2s"},
 			{Name: "Paths", Value: "tcp"}, {Name: "EagerBytes", Value: "4096"}, {Name: "Window", Value: "8192"},
-			{Name: "PartBytes", Value: "1048576"}, {Name: "Verify", Value: "true"}, {Name: "LanesAuto", Value: "false"}}}, bootstrapConfig(&c))
+			{Name: "PartBytes", Value: "1048576"}, {Name: "MailboxBytes", Value: "8192"}, {Name: "Verify", Value: "true"}, {Name: "LanesAuto", Value: "false"}}}, bootstrapConfig(&c))
 	assert.Equal(t, tcp.Config{Group: "decode", Channel: "host", EagerBytes: 4096, Window: 8192, Lanes: 3, SocketBuffer: 65536,
 		LaneCache: laneFile("/lanes"), SpinFor: time.Microsecond, Yield: true,
 		Verify: true, Logger: c.Logger}, tcpConfig(&c, spinPolicy{spinFor: c.SpinFor, yield: true}))

@@ -89,6 +89,9 @@ func (m *Mailbox) gaveUp(failed uint64) *fabric.Cause {
 		return m.deviceCause(fmt.Sprintf("rank %d: the record of a failed wait names target %d, rank %d, stripe %d, which cannot be", m.rank, target, peer, stripe), nil)
 	}
 	took := time.Duration(l.load(recordMicros)) * time.Microsecond
+	if int(target) != m.rank || epoch > 1 { // the probe is no call
+		m.log.gaveUp(m, int(target), int(l.bell(int(target), bellSizes+8*int(epoch%mailSlots))), epoch, awaited)
+	}
 	call := m.called(int(target), epoch, awaited)
 	theirs := m.seqOf(int(target) == m.rank, epochOf(seen, epoch))
 	h := m.hops[peer][stripe]

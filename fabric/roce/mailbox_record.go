@@ -9,7 +9,8 @@ import (
 	"github.com/hipfabric/hipfabric/fabric"
 )
 
-// mailLog keeps the last calls that streams have reached, by what their doorbells say: of graphs too. The proxy alone writes.
+// mailLog keeps the last calls that streams have reached, by what their doorbells say: of graphs too. The proxy writes, and who
+// sees that a kernel has failed.
 type mailLog struct {
 	mu     sync.Mutex
 	epoch  time.Time
@@ -20,6 +21,7 @@ type mailLog struct {
 	spent  uint64 // nanoseconds
 	failed uint64
 	group  uint64 // calls of the group
+	over   bool   // a kernel has failed
 }
 
 type mailRecord struct {
@@ -36,6 +38,32 @@ func (g *mailLog) now() int64 { return int64(time.Since(g.epoch)) }
 func (g *mailLog) begin(m *Mailbox, target, bytes int, epoch, flag uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if !g.over || !g.has(target, epoch) {
+		g.open(m, target, bytes, epoch, flag)
+	}
+}
+
+// gaveUp has a record of a call whose kernel has failed, which the proxy may not have seen yet.
+func (g *mailLog) gaveUp(m *Mailbox, target, bytes int, epoch, flag uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = true
+	if !g.has(target, epoch) {
+		g.open(m, target, bytes, epoch, flag)
+	}
+}
+
+// has looks at the newest record of a target.
+func (g *mailLog) has(target int, epoch uint64) bool {
+	for i := range min(g.count, fabric.RecordSlots) {
+		if r := &g.slots[(g.count-1-i)%fabric.RecordSlots]; r.target == target {
+			return r.epoch >= epoch
+		}
+	}
+	return false
+}
+
+func (g *mailLog) open(m *Mailbox, target, bytes int, epoch, flag uint64) {
 	r := &g.slots[g.count%fabric.RecordSlots]
 	*r = mailRecord{target: target, bytes: bytes, epoch: epoch, flag: flag, seq: m.seqOf(target == m.rank, epoch), peer: -1, begun: g.now(), state: fabric.Running}
 	if target != m.rank {
